@@ -1,0 +1,76 @@
+//! What a tool says of itself.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The prefix of a tool id as `mcp.tool.invoke` takes it.
+pub const TOOL_ID_PREFIX: &str = "mcp.tool:";
+
+/// The id of a tool: `mcp.tool:<name>`.
+pub fn tool_id(name: &str) -> String {
+    format!("{TOOL_ID_PREFIX}{name}")
+}
+
+/// The spelling of a tool's name for clients that refuse dots.
+pub fn underscore_name(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+/// Hints for clients on what a call may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    /// The tool changes nothing.
+    pub read_only_hint: bool,
+    /// The tool may destroy what was there.
+    pub destructive_hint: bool,
+    /// Calling it twice with the same arguments has no further effect.
+    pub idempotent_hint: bool,
+    /// It reaches beyond this machine.
+    pub open_world_hint: bool,
+}
+
+impl Annotations {
+    /// A tool that only reads what lies here.
+    pub const READ_ONLY: Self =
+        Self { read_only_hint: true, destructive_hint: false, idempotent_hint: true, open_world_hint: false };
+}
+
+/// A tool as clients see it.
+#[derive(Clone, Debug)]
+pub struct ToolDefinition {
+    /// The stable identifier, with dots where the toolset has them.
+    pub name: String,
+    /// A short name for people.
+    pub title: String,
+    /// What the tool does, for the model that chooses it.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// JSON Schema of the result.
+    pub output_schema: Value,
+    /// Hints for clients.
+    pub annotations: Annotations,
+    /// Rises whenever arguments, results, errors, defaults or timing change their meaning.
+    pub schema_version: u32,
+}
+
+impl ToolDefinition {
+    /// The definition as it travels; `tooling_version` says which build answered.
+    pub fn to_json(&self, tooling_version: &str) -> Value {
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+            "outputSchema": self.output_schema,
+            "annotations": self.annotations,
+            "schemaVersion": self.schema_version,
+            "toolingVersion": tooling_version,
+            "_meta": {
+                "pintle/schemaVersion": self.schema_version,
+                "pintle/toolingVersion": tooling_version,
+            },
+        })
+    }
+}

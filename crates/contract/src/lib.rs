@@ -1,0 +1,21 @@
+//! The contract: pure data and rules that every other room relies on.
+//!
+//! A **tool** is one operation with a name, an input schema and an output schema. A **fault** is the
+//! one kind of error that crosses rooms. An **envelope** is the outer object of a request. Nothing in
+//! this crate does I/O or is asynchronous, so any other server could use it as it is.
+
+mod canonical;
+mod definition;
+mod dialect;
+mod envelope;
+mod error;
+mod id;
+mod nearest;
+
+pub use canonical::{Fingerprint, canonical_json, fingerprint};
+pub use definition::{Annotations, TOOL_ID_PREFIX, ToolDefinition, tool_id, underscore_name};
+pub use dialect::{Dialect, PROTOCOL_VERSION_KEY};
+pub use envelope::{ENVELOPE_SCHEMA, Meta, TOOL_IO_SCHEMA};
+pub use error::{ERROR_TABLE, ErrorCode, ErrorRow, Fault, FaultBody, Retry, Stage};
+pub use id::RequestId;
+pub use nearest::nearest;
