@@ -1,0 +1,144 @@
+//! The tools that there are, found by either spelling of their names.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::Arc,
+};
+
+use pintle_contract::{ErrorCode, Fault, Stage, nearest, tool_id, underscore_name};
+use serde_json::{Value, json};
+
+use crate::{
+    schema::{CompiledSchema, SchemaRegistry},
+    tool::DynTool,
+};
+
+/// All tools of a server, sorted by name.
+pub struct Catalogue {
+    tools: BTreeMap<String, Arc<Entry>>,
+    /// Underscore spellings that differ from the name.
+    aliases: HashMap<String, String>,
+    tooling_version: String,
+}
+
+/// A tool, ready to be called.
+pub struct Entry {
+    pub(crate) tool: Arc<dyn DynTool>,
+    pub(crate) id: String,
+    pub(crate) input: Arc<CompiledSchema>,
+    pub(crate) output: Arc<CompiledSchema>,
+}
+
+impl Entry {
+    /// Compiles the tool's schemas.
+    pub(crate) fn new(tool: Arc<dyn DynTool>, registry: &SchemaRegistry) -> Result<Self, Fault> {
+        let definition = tool.definition();
+        Ok(Self {
+            id: tool_id(&definition.name),
+            input: registry.load(&definition.input_schema)?,
+            output: registry.load(&definition.output_schema)?,
+            tool,
+        })
+    }
+}
+
+/// Why a set of tools cannot be served.
+#[derive(Debug)]
+pub enum CatalogueError {
+    /// Two tools answer to one name.
+    NameTaken(String),
+    /// A tool's schema is unusable.
+    BadSchema(String, Fault),
+}
+
+impl fmt::Display for CatalogueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameTaken(name) => write!(f, "two tools answer to the name `{name}`"),
+            Self::BadSchema(name, fault) => write!(f, "tool `{name}`: {fault}"),
+        }
+    }
+}
+
+impl std::error::Error for CatalogueError {}
+
+impl Catalogue {
+    /// Takes the tools of all toolsets.
+    pub fn new(
+        tools: Vec<Arc<dyn DynTool>>,
+        registry: &SchemaRegistry,
+        tooling_version: &str,
+    ) -> Result<Self, CatalogueError> {
+        let mut catalogue = Self {
+            tools: BTreeMap::new(),
+            aliases: HashMap::new(),
+            tooling_version: tooling_version.to_owned(),
+        };
+        for tool in tools {
+            catalogue.add(tool, registry)?;
+        }
+        Ok(catalogue)
+    }
+
+    fn add(&mut self, tool: Arc<dyn DynTool>, registry: &SchemaRegistry) -> Result<(), CatalogueError> {
+        let name = tool.definition().name.clone();
+        let alias = underscore_name(&name);
+        for spelling in [&name, &alias] {
+            if self.find(spelling).is_some() {
+                return Err(CatalogueError::NameTaken(spelling.clone()));
+            }
+        }
+        let entry =
+            Entry::new(tool, registry).map_err(|fault| CatalogueError::BadSchema(name.clone(), fault))?;
+        if alias != name {
+            self.aliases.insert(alias, name.clone());
+        }
+        self.tools.insert(name, Arc::new(entry));
+        Ok(())
+    }
+
+    /// The tool that answers to a name, in either spelling.
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.tools.get(name).or_else(|| self.tools.get(self.aliases.get(name)?))
+    }
+
+    /// The tool, or the fault that names the nearest one.
+    pub(crate) fn require(&self, name: &str) -> Result<&Arc<Entry>, Fault> {
+        self.find(name).ok_or_else(|| {
+            let near = nearest(name, self.tools.keys().map(String::as_str));
+            let fault = Fault::invalid(Stage::Tool, "there is no tool of that name");
+            match near {
+                Some(near) => fault.hint(format!("the nearest known tool is `{near}`")),
+                None => fault,
+            }
+        })
+    }
+
+    /// The definitions as they travel, sorted by name.
+    pub fn definitions(&self) -> Vec<Value> {
+        let definitions = self.tools.values().map(|entry| entry.tool.definition());
+        definitions.map(|definition| definition.to_json(&self.tooling_version)).collect()
+    }
+
+    /// The names of all tools, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+
+    /// Which build this is.
+    pub fn tooling_version(&self) -> &str {
+        &self.tooling_version
+    }
+
+    /// The result of `mcp.discover`.
+    pub(crate) fn discovery(&self, arguments: &Value) -> Result<Value, Fault> {
+        match arguments.as_object() {
+            Some(map) if map.is_empty() => Ok(json!({"ok": true, "tools": self.definitions()})),
+            _ => Err(Fault::new(
+                ErrorCode::InvalidRequest,
+                "mcp.discover takes no arguments; send `params: {}`",
+            )),
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! One call's life, in one place.
+
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::FutureExt;
+use pintle_contract::{ErrorCode, Fault, Meta, RequestId, Stage, TOOL_IO_SCHEMA, fingerprint};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::{
+    admission::Admission,
+    cancel::Cancel,
+    catalogue::{Catalogue, CatalogueError, Entry},
+    clock::Clock,
+    context::{CallContext, Caller},
+    envelope::{self, EnvelopeMode, Message, Opened, Refused},
+    idempotency::{IdempotencyStore, Key, Known},
+    invoke,
+    log::{CallLog, Record, Told},
+    progress::{Progress, ProgressSink},
+    schema::{CompiledSchema, SchemaRegistry},
+    tool::{Answer, DynTool, Failure},
+};
+
+/// How a server treats calls.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Calls that run at the same time.
+    pub running: usize,
+    /// Calls that wait for a slot.
+    pub waiting: usize,
+    /// How long a call may run.
+    pub timeouts: Timeouts,
+    /// The largest result, in bytes.
+    pub max_result_bytes: usize,
+    /// Whether a wrong envelope is refused.
+    pub envelope: EnvelopeMode,
+    /// Fixes ids and times in logs and progress.
+    pub deterministic: bool,
+    /// Which build this is.
+    pub tooling_version: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            running: (2 * cores).max(4),
+            waiting: 64,
+            timeouts: Timeouts::default(),
+            max_result_bytes: 8 << 20,
+            envelope: EnvelopeMode::default(),
+            deterministic: false,
+            tooling_version: "unknown".into(),
+        }
+    }
+}
+
+/// How long calls may run; zero is for ever.
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// For tools that are not named.
+    pub default: Duration,
+    /// By the tool's name.
+    pub by_tool: HashMap<String, Duration>,
+}
+
+impl Timeouts {
+    fn of(&self, tool: &str) -> Duration {
+        *self.by_tool.get(tool).unwrap_or(&self.default)
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { default: Duration::from_secs(120), by_tool: HashMap::new() }
+    }
+}
+
+/// The way a frame came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Standard input and output.
+    Stdio,
+    /// HTTP.
+    Http,
+    /// The command line, in the same process.
+    Local,
+}
+
+impl Transport {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// What a request is aimed at.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A tool, by name; the params are its arguments.
+    Tool(String),
+    /// `mcp.tool.invoke`: the params name the tool.
+    Invoke,
+    /// `mcp.discover`: the list of tools.
+    Discover,
+}
+
+/// A request whose envelope is good.
+pub struct CallRequest {
+    /// Its id; none only where a wrong envelope was let through.
+    pub id: Option<RequestId>,
+    /// Who is calling.
+    pub caller: Arc<Caller>,
+    /// The way it came in.
+    pub transport: Transport,
+    /// What it is aimed at.
+    pub target: Target,
+    /// The arguments.
+    pub params: Value,
+    /// What it says about itself.
+    pub meta: Meta,
+    /// The key under which its outcome is to be kept.
+    pub idempotency_key: Option<String>,
+    /// Its switch.
+    pub cancel: Arc<Cancel>,
+    /// Where progress goes, if the caller can be told; it is sent if `meta` has a token.
+    pub progress: Option<Arc<dyn ProgressSink>>,
+}
+
+/// A result object and its JSON.
+#[derive(Debug)]
+pub struct Payload {
+    /// The object.
+    pub value: Value,
+    /// The same, compact: what travels.
+    pub json: String,
+}
+
+impl Payload {
+    fn new(value: Value) -> Arc<Self> {
+        let json = value.to_string();
+        Arc::new(Self { value, json })
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// With a result.
+    Success(Arc<Payload>),
+    /// With a result that tells of a failure in the toolset's own words.
+    Declined(Arc<Payload>, Failure),
+    /// With an error.
+    Fault(Fault),
+}
+
+impl Outcome {
+    /// A success with this object.
+    pub fn success(value: Value) -> Self {
+        Self::Success(Payload::new(value))
+    }
+
+    /// The error code, if it failed.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Success(_) => None,
+            Self::Declined(_, failure) => Some(failure.code),
+            Self::Fault(fault) => Some(fault.code),
+        }
+    }
+
+    /// The JSON of the result object, if there is one.
+    pub fn payload_json(&self) -> Option<&str> {
+        match self {
+            Self::Success(payload) | Self::Declined(payload, _) => Some(&payload.json),
+            Self::Fault(_) => None,
+        }
+    }
+
+    /// The size of the result or error object as it travels.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Success(payload) | Self::Declined(payload, _) => payload.json.len(),
+            Self::Fault(fault) => json_size(fault),
+        }
+    }
+}
+
+/// The tools of a server, and the one way to call them.
+pub struct Engine {
+    options: Options,
+    catalogue: Catalogue,
+    envelope_schema: Arc<CompiledSchema>,
+    tool_io_schema: Arc<CompiledSchema>,
+    admission: Admission,
+    idempotency: IdempotencyStore,
+    clock: Clock,
+    log: CallLog,
+}
+
+impl Engine {
+    /// An engine for these tools.
+    pub fn new(tools: Vec<Arc<dyn DynTool>>, options: Options, log: CallLog) -> Result<Self, CatalogueError> {
+        let registry = SchemaRegistry::default();
+        let built_in = |fault| CatalogueError::BadSchema("built-in".into(), fault);
+        let tool_io: Value = serde_json::from_str(TOOL_IO_SCHEMA)
+            .map_err(|error| built_in(Fault::internal(error.to_string())))?;
+        Ok(Self {
+            catalogue: Catalogue::new(tools, &registry, &options.tooling_version)?,
+            envelope_schema: registry.load_envelope().map_err(built_in)?,
+            tool_io_schema: registry.load(&tool_io).map_err(built_in)?,
+            admission: Admission::new(options.running, options.waiting),
+            idempotency: IdempotencyStore::default(),
+            clock: Clock::new(options.deterministic),
+            log,
+            options,
+        })
+    }
+
+    /// The tools.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// The clock of logs and progress.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Waits until the log is written.
+    pub fn finish_log(&self) {
+        self.log.finish();
+    }
+
+    /// Step 2: opens a frame. What it refuses still has to be answered and given to
+    /// [`Engine::log_refusal`]; what was let through only in shadow mode, to [`Engine::log_shadow`].
+    pub fn open(&self, frame: &[u8]) -> Result<Message, Refused> {
+        envelope::open(frame, &self.envelope_schema, self.options.envelope)
+    }
+
+    /// Logs a frame that was refused before it became a call.
+    pub async fn log_refusal(&self, refused: &Refused, transport: Transport, frame_bytes: usize) {
+        let meta = Meta::default();
+        let told = Told {
+            id: refused.id.as_ref(),
+            method: refused.method.as_deref(),
+            error: Some(refused.fault.code),
+            input_bytes: frame_bytes,
+            output_bytes: json_size(&refused.fault),
+            ..Told::of_envelope(transport.name(), &meta)
+        };
+        self.write_log(told).await;
+    }
+
+    /// Logs what would have been refused if wrong envelopes were not let through.
+    pub async fn log_shadow(&self, opened: &Opened, transport: Transport, frame_bytes: usize) {
+        let Some(fault) = &opened.shadowed else { return };
+        let told = Told {
+            id: opened.id.as_ref(),
+            method: Some(&opened.method),
+            status: "shadow",
+            error: Some(fault.code),
+            input_bytes: frame_bytes,
+            ..Told::of_envelope(transport.name(), &opened.meta)
+        };
+        self.write_log(told).await;
+    }
+
+    /// Takes a call from its method to its outcome. The caller of this function owes the client the
+    /// one reply, unless the call was cancelled silently.
+    pub async fn call(&self, request: CallRequest) -> Outcome {
+        let mut record = CallRecord::new(&request);
+        let cancel = Arc::clone(&request.cancel);
+        let outcome = match self.resolve(request, &mut record) {
+            Err(fault) => Outcome::Fault(fault),
+            Ok(Resolved::Discovery(value)) => Outcome::success(value),
+            Ok(Resolved::Call(call)) => self.call_tool(call, &mut record).await,
+        };
+        // From here on it is too late to cancel; if it was cancelled, nothing else may be told.
+        let outcome = match cancel.finish() {
+            Ok(()) => outcome,
+            Err(fault) => Outcome::Fault(fault),
+        };
+        self.log_call(&record, &outcome).await;
+        outcome
+    }
+
+    /// Step 3: the method, and the tool.
+    fn resolve(&self, request: CallRequest, record: &mut CallRecord) -> Result<Resolved, Fault> {
+        let (tool, arguments) = match &request.target {
+            Target::Discover => {
+                return self.catalogue.discovery(&request.params).map(Resolved::Discovery);
+            }
+            Target::Tool(name) => (Arc::clone(self.catalogue.require(name)?), request.params),
+            Target::Invoke => {
+                let call = invoke::read(request.params, &self.tool_io_schema, &self.catalogue)?;
+                record.meta = call.meta.or(std::mem::take(&mut record.meta));
+                record.input_bytes = json_size(&call.arguments);
+                (call.tool, call.arguments)
+            }
+        };
+        record.tool = Some(Arc::clone(&tool));
+        Ok(Resolved::Call(ToolCall {
+            tool,
+            arguments,
+            caller: request.caller,
+            cancel: request.cancel,
+            progress: request.progress,
+            idempotency_key: request.idempotency_key,
+        }))
+    }
+
+    /// Steps 4 to 9.
+    async fn call_tool(&self, call: ToolCall, record: &mut CallRecord) -> Outcome {
+        if let Err(fault) = check_arguments(&call.tool, &call.arguments) {
+            return Outcome::Fault(fault);
+        }
+        let ticket = match self.look_up(&call).await {
+            Ok(None) => None,
+            Ok(Some(Known::Nothing(ticket))) => Some(ticket),
+            Ok(Some(Known::Outcome { outcome, attempt })) => {
+                record.attempt = attempt;
+                record.cache_hit = true;
+                return outcome;
+            }
+            Err(fault) => return Outcome::Fault(fault),
+        };
+        let outcome = match self.admission.admit(&call.cancel).await {
+            Ok(slot) => self.run(call, slot, record.meta.progress_token.as_ref()).await,
+            Err(fault) => Outcome::Fault(fault),
+        };
+        // What really happened is kept for the key, also when a late cancel hides it from this reply.
+        if let Some(ticket) = ticket {
+            ticket.finish(&outcome);
+        }
+        outcome
+    }
+
+    /// Step 6: what an idempotency key knows.
+    async fn look_up(&self, call: &ToolCall) -> Result<Option<Known<'_>>, Fault> {
+        let Some(key) = &call.idempotency_key else { return Ok(None) };
+        let key = Key { caller: call.caller.identity().into(), key: key.as_str().into() };
+        let fingerprint = fingerprint(&json!([call.tool.id, call.arguments]));
+        tokio::select! {
+            biased;
+            () = call.cancel.token().cancelled() => Err(call.cancel.cancelled_fault()),
+            known = self.idempotency.look_up(key, fingerprint) => known.map(Some),
+        }
+    }
+
+    /// Steps 8 and 9: runs the tool and checks what it gives.
+    async fn run(
+        &self,
+        call: ToolCall,
+        slot: OwnedSemaphorePermit,
+        progress_token: Option<&Value>,
+    ) -> Outcome {
+        let ToolCall { tool, arguments, caller, cancel, progress, .. } = call;
+        let name = &tool.tool.definition().name;
+        let progress = Progress::new(progress, progress_token, name);
+        let context = CallContext {
+            caller,
+            cancel: Arc::clone(&cancel),
+            progress: progress.clone(),
+            _slot: Arc::new(slot),
+        };
+        let timeout = self.options.timeouts.of(name);
+        let work = AssertUnwindSafe(tool.tool.run(arguments, context)).catch_unwind();
+        let (came_to_its_end, result) = tokio::select! {
+            biased;
+            () = cancel.token().cancelled() => (false, Err(cancel.cancelled_fault())),
+            result = work => (true, result.unwrap_or_else(|_| Err(panicked()))),
+            fault = missed_deadline(timeout) => (false, Err(fault)),
+        };
+        progress.close(came_to_its_end);
+        match result {
+            Ok(answer) => self.check_output(&tool, answer),
+            Err(fault) => Outcome::Fault(fault),
+        }
+    }
+
+    fn check_output(&self, tool: &Entry, answer: Answer) -> Outcome {
+        if !tool.output.accepts(&answer.value) {
+            let wrong = tool.output.mismatches(&answer.value, "field");
+            let told: Vec<_> = wrong.iter().take(3).map(|m| m.message.as_str()).collect();
+            return Outcome::Fault(Fault::new(
+                ErrorCode::InvalidOutput,
+                format!("the tool broke its own output schema: {}", told.join("; ")),
+            ));
+        }
+        let payload = Payload::new(answer.value);
+        let (size, limit) = (payload.json.len(), self.options.max_result_bytes);
+        if size > limit {
+            let message = format!("the result has {size} bytes; at most {limit} are allowed");
+            return Outcome::Fault(
+                Fault::new(ErrorCode::InvalidRequest, message)
+                    .hint("ask for less: a narrower path, fewer lines or fewer results")
+                    .details(json!({"reason": "result_too_large", "bytes": size, "limit": limit})),
+            );
+        }
+        match answer.failure {
+            None => Outcome::Success(payload),
+            Some(failure) => Outcome::Declined(payload, failure),
+        }
+    }
+
+    async fn log_call(&self, record: &CallRecord, outcome: &Outcome) {
+        let tool = record.tool.as_deref();
+        let definition = tool.map(|tool| tool.tool.definition());
+        let told = Told {
+            started: record.started,
+            id: record.id.as_ref(),
+            transport: record.transport.name(),
+            route: record.route,
+            method: Some(definition.map_or(&record.method, |definition| &definition.name)),
+            meta: &record.meta,
+            status: if outcome.code().is_some() { "error" } else { "ok" },
+            attempt: record.attempt,
+            cache_hit: record.cache_hit,
+            error: outcome.code(),
+            input_bytes: record.input_bytes,
+            output_bytes: outcome.bytes(),
+            tool_id: tool.map(|tool| tool.id.as_str()),
+            schema_version: definition.map(|definition| definition.schema_version),
+        };
+        self.write_log(told).await;
+    }
+
+    async fn write_log(&self, told: Told<'_>) {
+        self.log.write(&Record::new(told, &self.clock, self.catalogue.tooling_version())).await;
+    }
+}
+
+/// What a request turned out to be.
+enum Resolved {
+    Discovery(Value),
+    Call(ToolCall),
+}
+
+/// A request for a tool that there is.
+struct ToolCall {
+    tool: Arc<Entry>,
+    arguments: Value,
+    caller: Arc<Caller>,
+    cancel: Arc<Cancel>,
+    progress: Option<Arc<dyn ProgressSink>>,
+    idempotency_key: Option<String>,
+}
+
+/// What the log will tell of a call.
+struct CallRecord {
+    started: Instant,
+    id: Option<RequestId>,
+    transport: Transport,
+    route: &'static str,
+    method: String,
+    meta: Meta,
+    tool: Option<Arc<Entry>>,
+    attempt: u32,
+    cache_hit: bool,
+    input_bytes: usize,
+}
+
+impl CallRecord {
+    fn new(request: &CallRequest) -> Self {
+        let (route, method) = match &request.target {
+            Target::Tool(name) => ("tool", name.as_str()),
+            Target::Invoke => ("tool", "mcp.tool.invoke"),
+            Target::Discover => ("discover", "mcp.discover"),
+        };
+        Self {
+            started: Instant::now(),
+            id: request.id.clone(),
+            transport: request.transport,
+            route,
+            method: method.to_owned(),
+            meta: request.meta.clone(),
+            tool: None,
+            attempt: 1,
+            cache_hit: false,
+            input_bytes: json_size(&request.params),
+        }
+    }
+}
+
+/// Step 4.
+fn check_arguments(tool: &Entry, arguments: &Value) -> Result<(), Fault> {
+    if tool.input.accepts(arguments) {
+        return Ok(());
+    }
+    let definition = tool.tool.definition();
+    let subject = format!("the arguments of `{}` do not match", definition.name);
+    Err(tool.input.fault(arguments, Stage::Arguments, &subject, "argument"))
+}
+
+/// Resolves when the time is over, with the fault that says so.
+async fn missed_deadline(timeout: Duration) -> Fault {
+    if timeout.is_zero() {
+        return std::future::pending().await;
+    }
+    tokio::time::sleep(timeout).await;
+    let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    Fault::new(ErrorCode::ToolTimeout, format!("the call ran for more than {millis} ms"))
+        .timeout_ms(millis)
+        .hint("ask for less, or raise the tool's timeout in the configuration")
+}
+
+fn panicked() -> Fault {
+    Fault::internal("the tool failed unexpectedly; the server's error output has the trace")
+}
+
+/// The size of a value's compact JSON, without making it.
+fn json_size(value: &impl Serialize) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // Counting cannot fail.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}

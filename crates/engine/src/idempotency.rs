@@ -1,0 +1,234 @@
+//! The store of outcomes by key: the same call with the same key runs once.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pintle_contract::{ErrorCode, Fault, Fingerprint};
+use tokio::{sync::watch, time::Instant};
+
+use crate::engine::Outcome;
+
+const KEPT_FOR: Duration = Duration::from_secs(600);
+const KEPT_BYTES: usize = 64 << 20;
+/// What an entry costs beside its outcome.
+const ENTRY_OVERHEAD: usize = 512;
+
+/// Outcomes of finished calls, and the calls whose outcome is awaited.
+#[derive(Default)]
+pub(crate) struct IdempotencyStore {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<Key, Entry>,
+    /// Finished entries, the oldest first.
+    order: VecDeque<(Instant, Key)>,
+    bytes: usize,
+}
+
+/// A key belongs to one caller.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) caller: Arc<str>,
+    pub(crate) key: Arc<str>,
+}
+
+struct Entry {
+    call: Fingerprint,
+    attempts: u32,
+    outcome: Slot,
+}
+
+enum Slot {
+    Running(watch::Receiver<()>),
+    Finished(Outcome, usize),
+}
+
+/// What a key says of a call.
+pub(crate) enum Known<'a> {
+    /// Nothing: run it, and tell the ticket how it ended.
+    Nothing(Ticket<'a>),
+    /// It has run: this is how it ended.
+    Outcome { outcome: Outcome, attempt: u32 },
+}
+
+impl IdempotencyStore {
+    /// Looks the key up; waits while the first call with it is still running. Dropping the future
+    /// gives up waiting.
+    pub(crate) async fn look_up(&self, key: Key, call: Fingerprint) -> Result<Known<'_>, Fault> {
+        loop {
+            let mut running = match self.try_look_up(&key, call)? {
+                Found::Known(known) => return Ok(known),
+                Found::Running(running) => running,
+            };
+            // The sender never sends: it is dropped when the first call has ended.
+            let _ = running.changed().await;
+        }
+    }
+
+    fn try_look_up(&self, key: &Key, call: Fingerprint) -> Result<Found<'_>, Fault> {
+        let mut state = self.lock();
+        state.expire(Instant::now());
+        if let Some(entry) = state.entries.get_mut(key) {
+            if entry.call != call {
+                return Err(Fault::new(
+                    ErrorCode::Conflict,
+                    "this idempotency key was used for another tool or other arguments",
+                )
+                .hint("use a new key for a new call; keys are kept for 10 minutes"));
+            }
+            return Ok(match &entry.outcome {
+                Slot::Running(running) => Found::Running(running.clone()),
+                Slot::Finished(outcome, _) => {
+                    entry.attempts += 1;
+                    let (outcome, attempt) = (outcome.clone(), entry.attempts);
+                    Found::Known(Known::Outcome { outcome, attempt })
+                }
+            });
+        }
+        let (ended, running) = watch::channel(());
+        let entry = Entry { call, attempts: 1, outcome: Slot::Running(running) };
+        state.entries.insert(key.clone(), entry);
+        Ok(Found::Known(Known::Nothing(Ticket { store: self, key: key.clone(), _ended: ended })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Found<'a> {
+    Known(Known<'a>),
+    Running(watch::Receiver<()>),
+}
+
+impl State {
+    fn expire(&mut self, now: Instant) {
+        while let Some((finished, _)) = self.order.front() {
+            if self.bytes <= KEPT_BYTES && now.duration_since(*finished) < KEPT_FOR {
+                return;
+            }
+            if let Some((_, key)) = self.order.pop_front()
+                && let Some(Entry { outcome: Slot::Finished(_, bytes), .. }) = self.entries.remove(&key)
+            {
+                self.bytes -= bytes;
+            }
+        }
+    }
+}
+
+/// The right and the duty to run a call with a key.
+pub(crate) struct Ticket<'a> {
+    store: &'a IdempotencyStore,
+    key: Key,
+    /// Dropped last: wakes those who wait for the outcome.
+    _ended: watch::Sender<()>,
+}
+
+impl Ticket<'_> {
+    /// Keeps the outcome if the same call would end the same way again.
+    pub(crate) fn finish(self, outcome: &Outcome) {
+        if outcome.code().is_some_and(ErrorCode::is_retryable) {
+            return;
+        }
+        let bytes = outcome.bytes() + ENTRY_OVERHEAD;
+        let mut state = self.store.lock();
+        let now = Instant::now();
+        if let Some(entry) = state.entries.get_mut(&self.key) {
+            entry.outcome = Slot::Finished(outcome.clone(), bytes);
+            state.bytes += bytes;
+            state.order.push_back((now, self.key.clone()));
+            state.expire(now);
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let mut state = self.store.lock();
+        let unfinished =
+            matches!(state.entries.get(&self.key), Some(Entry { outcome: Slot::Running(_), .. }));
+        if unfinished {
+            state.entries.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_contract::fingerprint;
+    use serde_json::{Value, json};
+
+    fn key(name: &str) -> Key {
+        Key { caller: "me".into(), key: name.into() }
+    }
+
+    fn call(arguments: Value) -> Fingerprint {
+        fingerprint(&arguments)
+    }
+
+    async fn run(store: &IdempotencyStore, name: &str, outcome: Outcome) {
+        match store.look_up(key(name), call(json!(1))).await.expect("no conflict") {
+            Known::Nothing(ticket) => ticket.finish(&outcome),
+            Known::Outcome { .. } => panic!("unexpectedly known"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_finished_call_answers_from_the_store_and_other_arguments_conflict() {
+        let store = IdempotencyStore::default();
+        run(&store, "k", Outcome::success(json!({"n": 1}))).await;
+        match store.look_up(key("k"), call(json!(1))).await.expect("no conflict") {
+            Known::Outcome { outcome, attempt } => {
+                assert_eq!((outcome.payload_json(), attempt), (Some(r#"{"n":1}"#), 2));
+            }
+            Known::Nothing(_) => panic!("forgotten"),
+        }
+        let refused = store.look_up(key("k"), call(json!(2))).await.err().expect("conflict");
+        assert_eq!(refused.code, ErrorCode::Conflict);
+    }
+
+    #[tokio::test]
+    async fn a_retryable_outcome_is_not_kept() {
+        let store = IdempotencyStore::default();
+        let fault = Fault::new(ErrorCode::ToolTimeout, "slow");
+        run(&store, "k", Outcome::Fault(fault)).await;
+        run(&store, "k", Outcome::success(json!(1))).await;
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_call_that_is_given_up_runs_it_anew() {
+        let store = Arc::new(IdempotencyStore::default());
+        let Ok(Known::Nothing(ticket)) = store.look_up(key("k"), call(json!(1))).await else {
+            panic!("fresh")
+        };
+        let waiter = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { matches!(store.look_up(key("k"), call(json!(1))).await, Ok(Known::Nothing(_))) }
+        });
+        tokio::task::yield_now().await;
+        drop(ticket);
+        assert!(waiter.await.expect("joins"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn outcomes_are_forgotten_after_ten_minutes_and_past_the_size() {
+        let store = IdempotencyStore::default();
+        run(&store, "old", Outcome::success(json!(1))).await;
+        tokio::time::advance(KEPT_FOR).await;
+        run(&store, "old", Outcome::success(json!(1))).await;
+        let large = "x".repeat(KEPT_BYTES / 2);
+        for name in ["a", "b", "c"] {
+            run(&store, name, Outcome::success(json!(large))).await;
+        }
+        assert!(store.lock().bytes <= KEPT_BYTES);
+        run(&store, "a", Outcome::success(json!(1))).await;
+        let last = store.look_up(key("c"), call(json!(1))).await;
+        assert!(matches!(last, Ok(Known::Outcome { .. })));
+    }
+}

@@ -1,0 +1,34 @@
+//! The engine: one call's life, from a frame to its one reply.
+//!
+//! A **call** is one invocation of one tool by one **caller**. The engine takes it through the steps
+//! in [`Engine::call`], always in the same order, whatever transport it came by and whatever tool it
+//! goes to. It knows no transport and no tool by name.
+
+mod admission;
+mod cancel;
+mod catalogue;
+mod clock;
+mod context;
+mod engine;
+mod envelope;
+mod idempotency;
+mod invoke;
+mod log;
+mod outlet;
+mod progress;
+mod resource;
+mod schema;
+mod tool;
+
+pub use cancel::{Cancel, CancelReason, InFlight};
+pub use catalogue::{Catalogue, CatalogueError};
+pub use clock::Clock;
+pub use context::{CallContext, Caller};
+pub use engine::{CallRequest, Engine, Options, Outcome, Payload, Target, Timeouts, Transport};
+pub use envelope::{EnvelopeMode, Message, Opened, Refused};
+pub use log::{CallLog, Level};
+pub use outlet::{Outlet, OutletClosed};
+pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
+pub use resource::{ResourceContent, ResourceEntry, Resources};
+pub use schema::{CompiledSchema, Mismatch, SchemaRegistry, ToolIo};
+pub use tool::{Answer, DynTool, Failure, NoArguments, Tool, ToolOutput, erase};

@@ -1,0 +1,222 @@
+//! The call log: one JSON line for each call, without anything that the caller's data says.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use pintle_contract::{ErrorCode, Meta, RequestId};
+use serde::Serialize;
+
+use crate::{clock::Clock, outlet::Outlet};
+
+/// How grave a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Nothing is written.
+    Off,
+    /// The server is at fault.
+    Error,
+    /// The caller is at fault.
+    Warn,
+    /// All is well.
+    Info,
+}
+
+/// Writes records.
+pub struct CallLog {
+    outlet: Option<Outlet>,
+    level: Level,
+    waits: bool,
+    dropped: AtomicU64,
+}
+
+impl CallLog {
+    /// Writes to a stream whose reader may be slow or asleep. Rather than stall calls, records that
+    /// find no room behind 8 MiB of others are dropped, and a line says how many.
+    pub fn lossy(stream: impl std::io::Write + Send + 'static, level: Level) -> std::io::Result<Self> {
+        Self::new(stream, level, false)
+    }
+
+    /// Writes to a stream that takes everything, such as a file: calls wait for it.
+    pub fn lossless(stream: impl std::io::Write + Send + 'static, level: Level) -> std::io::Result<Self> {
+        Self::new(stream, level, true)
+    }
+
+    /// Writes nothing.
+    pub fn off() -> Self {
+        Self { outlet: None, level: Level::Off, waits: false, dropped: AtomicU64::new(0) }
+    }
+
+    fn new(stream: impl std::io::Write + Send + 'static, level: Level, waits: bool) -> std::io::Result<Self> {
+        const ROOM: usize = 8 << 20;
+        const LINGER: Duration = Duration::from_millis(5);
+        let outlet = Outlet::new("pintle-log", stream, ROOM, LINGER)?;
+        Ok(Self { outlet: Some(outlet), level, waits, dropped: AtomicU64::new(0) })
+    }
+
+    /// Writes one record.
+    pub(crate) async fn write(&self, record: &Record<'_>) {
+        let Some(outlet) = &self.outlet else { return };
+        if record.level > self.level {
+            return;
+        }
+        let Ok(mut line) = serde_json::to_vec(record) else { return };
+        line.push(b'\n');
+        if self.waits {
+            // A log that is gone must not end the calls that it tells of.
+            let _ = outlet.write(&[&line]).await;
+            outlet.flush();
+            return;
+        }
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let notice = match dropped {
+            0 => String::new(),
+            count => format!("{{\"level\":\"warn\",\"droppedRecords\":{count}}}\n"),
+        };
+        if !outlet.offer(&[notice.as_bytes(), &line]) {
+            self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits for what was written, but not for ever.
+    pub fn finish(&self) {
+        if let Some(outlet) = &self.outlet {
+            let patience = if self.waits { 10 } else { 1 };
+            outlet.finish(Duration::from_secs(patience));
+        }
+    }
+}
+
+/// One call, or one refusal, as the log tells it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Record<'a> {
+    ts: String,
+    level: Level,
+    agent_id: Option<&'a str>,
+    trace_id: String,
+    span_id: String,
+    request_id: Option<String>,
+    transport: &'static str,
+    route: &'static str,
+    method: Option<String>,
+    status: &'static str,
+    attempt: u32,
+    error: Option<ErrorCode>,
+    execution: Execution,
+    idempotency: Idempotency,
+    metadata: Metadata<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Execution {
+    duration_ms: f64,
+    input_bytes: usize,
+    output_bytes: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Idempotency {
+    cache_hit: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    schema_version: Option<u32>,
+    tooling_version: &'a str,
+    deterministic: bool,
+    tool_id: Option<&'a str>,
+    run_id: Option<&'a str>,
+}
+
+/// What is known of a call when it is logged.
+pub(crate) struct Told<'a> {
+    pub(crate) started: Instant,
+    pub(crate) id: Option<&'a RequestId>,
+    pub(crate) transport: &'static str,
+    pub(crate) route: &'static str,
+    pub(crate) method: Option<&'a str>,
+    pub(crate) meta: &'a Meta,
+    pub(crate) status: &'static str,
+    pub(crate) attempt: u32,
+    pub(crate) cache_hit: bool,
+    pub(crate) error: Option<ErrorCode>,
+    pub(crate) input_bytes: usize,
+    pub(crate) output_bytes: usize,
+    pub(crate) tool_id: Option<&'a str>,
+    pub(crate) schema_version: Option<u32>,
+}
+
+impl<'a> Told<'a> {
+    /// Of a frame that did not become a call.
+    pub(crate) fn of_envelope(transport: &'static str, meta: &'a Meta) -> Self {
+        Self {
+            started: Instant::now(),
+            id: None,
+            transport,
+            route: "envelope",
+            method: None,
+            meta,
+            status: "error",
+            attempt: 1,
+            cache_hit: false,
+            error: None,
+            input_bytes: 0,
+            output_bytes: 0,
+            tool_id: None,
+            schema_version: None,
+        }
+    }
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn new(told: Told<'a>, clock: &Clock, tooling_version: &'a str) -> Self {
+        let trace_id = match told.meta.trace() {
+            Some((trace, _)) => trace.to_owned(),
+            None => clock.random_hex(32),
+        };
+        let micros = told.started.elapsed().as_micros();
+        let duration_ms = if clock.is_deterministic() { 0.0 } else { micros as f64 / 1000.0 };
+        Self {
+            ts: clock.now(),
+            level: match told.error {
+                None => Level::Info,
+                Some(code) if code.row().http < 500 => Level::Warn,
+                Some(_) => Level::Error,
+            },
+            agent_id: told.meta.agent_id.as_deref(),
+            trace_id,
+            span_id: clock.random_hex(16),
+            request_id: told.id.map(|id| head(id.key())),
+            transport: told.transport,
+            route: told.route,
+            method: told.method.map(head),
+            status: told.status,
+            attempt: told.attempt,
+            error: told.error,
+            execution: Execution {
+                duration_ms,
+                input_bytes: told.input_bytes,
+                output_bytes: told.output_bytes,
+            },
+            idempotency: Idempotency { cache_hit: told.cache_hit },
+            metadata: Metadata {
+                schema_version: told.schema_version,
+                tooling_version,
+                deterministic: clock.is_deterministic(),
+                tool_id: told.tool_id,
+                run_id: told.meta.run_id.as_deref(),
+            },
+        }
+    }
+}
+
+/// Ids and methods come from outside and may be as long as a request.
+fn head(text: &str) -> String {
+    text.chars().take(128).collect()
+}

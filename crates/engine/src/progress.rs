@@ -1,0 +1,212 @@
+//! Telling the caller how far the work is: seldom, in order, and never after the reply.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{runtime::Handle, time::Instant};
+
+/// At most four a second.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Where a line of progress comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// The tool itself.
+    Info,
+    /// A command's error output.
+    Stderr,
+    /// A command's output.
+    Stdout,
+    /// For those who debug.
+    Debug,
+}
+
+impl Stream {
+    /// The name that travels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Stderr => "stderr",
+            Self::Stdout => "stdout",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+/// How far the work is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgressEvent {
+    /// Rises with every event.
+    pub progress: f64,
+    /// What `progress` will be at the end, if known.
+    pub total: Option<f64>,
+    /// For people.
+    pub message: String,
+    /// Where it comes from.
+    pub stream: Stream,
+    /// Which part of the work.
+    pub phase: &'static str,
+}
+
+/// Takes events to one caller. Must not block.
+pub trait ProgressSink: Send + Sync {
+    /// Sends one event of `tool`; `token` is what the caller will know it by.
+    fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent);
+}
+
+/// A call's voice while it runs.
+#[derive(Clone)]
+pub struct Progress(Option<Arc<Gate>>);
+
+struct Gate {
+    sink: Arc<dyn ProgressSink>,
+    token: Value,
+    tool: String,
+    runtime: Handle,
+    state: Mutex<GateState>,
+}
+
+struct GateState {
+    /// Counts from the start of the call, so that a run of n seconds sends at most 4 n, and one at its end.
+    last_sent: Instant,
+    highest: f64,
+    pending: Option<ProgressEvent>,
+    timer_set: bool,
+    closed: bool,
+}
+
+impl Progress {
+    /// For a caller that can be told and asked for it, or not.
+    pub(crate) fn new(sink: Option<Arc<dyn ProgressSink>>, token: Option<&Value>, tool: &str) -> Self {
+        Self(sink.zip(token).map(|(sink, token)| {
+            Arc::new(Gate {
+                sink,
+                token: token.clone(),
+                tool: tool.to_owned(),
+                runtime: Handle::current(),
+                state: Mutex::new(GateState {
+                    last_sent: Instant::now(),
+                    highest: f64::NEG_INFINITY,
+                    pending: None,
+                    timer_set: false,
+                    closed: false,
+                }),
+            })
+        }))
+    }
+
+    /// Whether anyone listens. Saves the making of messages.
+    pub fn is_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Says how far the work is. An event that does not rise is passed over; of those that come too
+    /// fast the latest is kept.
+    pub fn report(&self, event: ProgressEvent) {
+        let Some(gate) = &self.0 else { return };
+        let mut state = gate.lock();
+        if state.closed || !(event.progress > state.highest) {
+            return;
+        }
+        state.highest = event.progress;
+        state.pending = Some(event);
+        let due = state.last_sent + INTERVAL;
+        if Instant::now() >= due {
+            gate.send(&mut state);
+        } else if !state.timer_set {
+            state.timer_set = true;
+            let gate = Arc::clone(gate);
+            gate.runtime.clone().spawn(async move {
+                tokio::time::sleep_until(due).await;
+                let mut state = gate.lock();
+                state.timer_set = false;
+                gate.send(&mut state);
+            });
+        }
+    }
+
+    /// Ends the telling. The latest event still goes out if the work came to its own end.
+    pub(crate) fn close(&self, work_ended: bool) {
+        let Some(gate) = &self.0 else { return };
+        let mut state = gate.lock();
+        if work_ended {
+            gate.send(&mut state);
+        }
+        state.closed = true;
+    }
+}
+
+impl Gate {
+    fn send(&self, state: &mut GateState) {
+        if state.closed {
+            return;
+        }
+        if let Some(event) = state.pending.take() {
+            state.last_sent = Instant::now();
+            self.sink.emit(&self.token, &self.tool, &event);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<f64>>);
+
+    impl ProgressSink for Seen {
+        fn emit(&self, _: &Value, _: &str, event: &ProgressEvent) {
+            self.0.lock().expect("unpoisoned").push(event.progress);
+        }
+    }
+
+    fn event(progress: f64) -> ProgressEvent {
+        let message = String::new();
+        ProgressEvent { progress, total: None, message, stream: Stream::Info, phase: "test" }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn four_a_second_the_latest_wins_and_nothing_follows_the_end() {
+        let seen = Arc::new(Seen::default());
+        let progress = Progress::new(Some(seen.clone()), Some(&Value::from(1)), "test");
+        for step in 0..1000 {
+            progress.report(event(f64::from(step)));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        progress.report(event(5.0));
+        progress.close(true);
+        progress.report(event(2000.0));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let seen = seen.0.lock().expect("unpoisoned").clone();
+        assert!(seen.len() <= 5, "{seen:?}");
+        assert!(seen.is_sorted() && seen.last() == Some(&999.0), "{seen:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_call_still_tells_its_latest_event_in_time() {
+        let seen = Arc::new(Seen::default());
+        let progress = Progress::new(Some(seen.clone()), Some(&Value::from(1)), "test");
+        progress.report(event(1.0));
+        progress.report(event(2.0));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(*seen.0.lock().expect("unpoisoned"), [2.0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancelled_call_says_nothing_more() {
+        let seen = Arc::new(Seen::default());
+        let progress = Progress::new(Some(seen.clone()), Some(&Value::from(1)), "test");
+        progress.report(event(1.0));
+        progress.close(false);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(seen.0.lock().expect("unpoisoned").is_empty());
+    }
+}

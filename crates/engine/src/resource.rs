@@ -1,0 +1,48 @@
+//! What a family of resources is, for those who serve one.
+
+use std::{future::Future, pin::Pin};
+
+use pintle_contract::Fault;
+
+use crate::context::Caller;
+
+/// A resource in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceEntry {
+    /// The address to read it by.
+    pub uri: String,
+    /// A short name for people.
+    pub name: String,
+    /// The type of its content.
+    pub mime_type: &'static str,
+}
+
+/// The text of a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceContent {
+    /// The type of `text`.
+    pub mime_type: &'static str,
+    /// The content.
+    pub text: String,
+}
+
+/// A future that a trait object can give.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The resources of one URI scheme.
+pub trait Resources: Send + Sync {
+    /// The scheme, without `://`.
+    fn scheme(&self) -> &'static str;
+
+    /// The RFC 6570 template of their addresses, if they have variables.
+    fn template(&self) -> Option<&'static str>;
+
+    /// What there is to read.
+    fn list<'a>(&'a self, caller: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>>;
+
+    /// One resource; `rest` is what follows `://` in its address.
+    fn read<'a>(&'a self, caller: &'a Caller, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>>;
+
+    /// Values of the template's variable that start with `prefix`.
+    fn complete<'a>(&'a self, caller: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>>;
+}

@@ -1,0 +1,245 @@
+//! Compiled schemas, each compiled once, and mismatches told so that they teach.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use jsonschema::error::ValidationErrorKind;
+use pintle_contract::{
+    ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_ID_PREFIX, TOOL_IO_SCHEMA, fingerprint, nearest,
+};
+use serde_json::{Value, json};
+
+use crate::catalogue::Catalogue;
+
+/// Compiled schemas by fingerprint: tools that share a schema share its validator.
+#[derive(Default)]
+pub struct SchemaRegistry {
+    compiled: Mutex<HashMap<Fingerprint, Arc<CompiledSchema>>>,
+}
+
+impl SchemaRegistry {
+    /// The validator of a schema. Nothing is ever fetched: a reference that leaves the schema fails.
+    pub fn load(&self, schema: &Value) -> Result<Arc<CompiledSchema>, Fault> {
+        let key = fingerprint(schema);
+        if let Some(known) = self.lock().get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let validator = jsonschema::draft202012::options()
+            .offline()
+            .build(schema)
+            .map_err(|error| Fault::internal(format!("a schema does not compile: {error}")))?;
+        let compiled = Arc::new(CompiledSchema { schema: schema.clone(), validator });
+        Ok(Arc::clone(self.lock().entry(key).or_insert(compiled)))
+    }
+
+    /// The validator of the envelope.
+    pub fn load_envelope(&self) -> Result<Arc<CompiledSchema>, Fault> {
+        self.load(&parse(ENVELOPE_SCHEMA)?)
+    }
+
+    /// The validators of an invocation of the tool with this id.
+    pub fn load_tool_io(&self, tool_id: &str, catalogue: &Catalogue) -> Result<ToolIo, Fault> {
+        let unknown = || Fault::invalid(Stage::Tool, "the tool id names no known tool");
+        let name = tool_id.strip_prefix(TOOL_ID_PREFIX).ok_or_else(unknown)?;
+        let tool = catalogue.find(name).ok_or_else(unknown)?;
+        Ok(ToolIo {
+            call: self.load(&parse(TOOL_IO_SCHEMA)?)?,
+            input: Arc::clone(&tool.input),
+            output: Arc::clone(&tool.output),
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Fingerprint, Arc<CompiledSchema>>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The validators of one tool's invocation.
+pub struct ToolIo {
+    /// Of the params of `mcp.tool.invoke`.
+    pub call: Arc<CompiledSchema>,
+    /// Of the tool's arguments.
+    pub input: Arc<CompiledSchema>,
+    /// Of the tool's result.
+    pub output: Arc<CompiledSchema>,
+}
+
+fn parse(schema: &str) -> Result<Value, Fault> {
+    serde_json::from_str(schema).map_err(|_| Fault::internal("a built-in schema is not JSON"))
+}
+
+/// A schema with its validator.
+pub struct CompiledSchema {
+    schema: Value,
+    validator: jsonschema::Validator,
+}
+
+/// One way in which a value does not match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// RFC 6901 pointer to the value; the unknown member itself, for unknown members.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl CompiledSchema {
+    /// Whether the value matches.
+    pub fn accepts(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    /// All ways in which the value does not match; `noun` is what a member is called.
+    pub fn mismatches(&self, value: &Value, noun: &str) -> Vec<Mismatch> {
+        let mut found: Vec<Mismatch> =
+            self.validator.iter_errors(value).flat_map(|error| self.explain(&error, noun)).collect();
+        found.sort_by(|a, b| (&a.path, &a.message).cmp(&(&b.path, &b.message)));
+        found.dedup();
+        found
+    }
+
+    /// The fault of a value that does not match; `subject` is what the value is called.
+    pub fn fault(&self, value: &Value, stage: Stage, subject: &str, noun: &str) -> Fault {
+        const SHOWN: usize = 20;
+        let mismatches = self.mismatches(value, noun);
+        let told: Vec<&str> = mismatches.iter().take(3).map(|m| m.message.as_str()).collect();
+        let more = mismatches.len().saturating_sub(told.len());
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let errors: Vec<Value> = mismatches
+            .iter()
+            .take(SHOWN)
+            .map(|mismatch| json!({"path": mismatch.path, "msg": mismatch.message}))
+            .collect();
+        Fault::invalid(stage, format!("{subject}: {}{more}", told.join("; ")))
+            .details(json!({ "errors": errors }))
+    }
+
+    fn explain(&self, error: &jsonschema::ValidationError<'_>, noun: &str) -> Vec<Mismatch> {
+        let path = error.instance_path().as_str();
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                let known = self.known_members(error.schema_path().as_str());
+                unexpected
+                    .iter()
+                    .map(|name| Mismatch {
+                        path: format!("{path}/{}", escape(name)),
+                        message: unknown_member(name, noun, &known),
+                    })
+                    .collect()
+            }
+            ValidationErrorKind::Required { property } => vec![Mismatch {
+                path: path.to_owned(),
+                message: format!("{noun} `{}` is missing", property.as_str().unwrap_or_default()),
+            }],
+            _ => {
+                let place = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
+                vec![Mismatch {
+                    path: path.to_owned(),
+                    message: format!("{place}{}", error.masked_with("the value")),
+                }]
+            }
+        }
+    }
+
+    /// The members that the object schema around a keyword declares.
+    fn known_members(&self, keyword_path: &str) -> Vec<&str> {
+        let parent = keyword_path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let properties = self.schema.pointer(parent).and_then(|schema| schema.get("properties"));
+        let names = properties.and_then(Value::as_object).map(|map| map.keys());
+        names.into_iter().flatten().map(String::as_str).collect()
+    }
+}
+
+fn unknown_member(name: &str, noun: &str, known: &[&str]) -> String {
+    let shown = shorten(name);
+    match nearest(name, known.iter().copied()) {
+        Some(near) => format!(
+            "unknown {noun} `{shown}`; the nearest known one is `{near}` (known: {})",
+            known.join(", ")
+        ),
+        None => format!("unknown {noun} `{shown}`; none is taken here"),
+    }
+}
+
+/// The head of a text that may be long.
+fn shorten(text: &str) -> String {
+    const SHOWN: usize = 80;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A member name as a segment of a JSON pointer.
+fn escape(segment: &str) -> String {
+    segment.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "asset": true,
+                "schema": {"type": "string"},
+                "inner": {"type": "object", "properties": {"depth": true}, "additionalProperties": false}
+            },
+            "required": ["schema"],
+            "additionalProperties": false
+        })
+    }
+
+    #[test]
+    fn equal_schemas_share_one_validator() {
+        let registry = SchemaRegistry::default();
+        let first = registry.load(&json!({"type": "object", "minProperties": 1})).expect("compiles");
+        let second = registry.load(&json!({"minProperties": 1, "type": "object"})).expect("compiles");
+        assert!(Arc::ptr_eq(&first, &second));
+    }
+
+    #[test]
+    fn a_reference_out_of_the_schema_is_never_fetched() {
+        let registry = SchemaRegistry::default();
+        for target in ["http://127.0.0.1:1/x.json", "file:///etc/hostname"] {
+            assert!(registry.load(&json!({"$ref": target})).is_err(), "{target}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_member_is_named_with_the_nearest_known_one_at_its_own_depth() {
+        let compiled = SchemaRegistry::default().load(&schema()).expect("compiles");
+        let found =
+            compiled.mismatches(&json!({"shema": "x", "schema": "y", "inner": {"dept/h": 1}}), "argument");
+        assert_eq!(
+            found.iter().map(|m| (m.path.as_str(), m.message.as_str())).collect::<Vec<_>>(),
+            [
+                (
+                    "/inner/dept~1h",
+                    "unknown argument `dept/h`; the nearest known one is `depth` (known: depth)"
+                ),
+                (
+                    "/shema",
+                    "unknown argument `shema`; the nearest known one is `schema` (known: asset, schema, inner)"
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mismatch_does_not_quote_the_value() {
+        let compiled = SchemaRegistry::default().load(&schema()).expect("compiles");
+        let fault = compiled.fault(
+            &json!({"schema": ["hunter2"]}),
+            Stage::Arguments,
+            "the arguments do not match",
+            "argument",
+        );
+        assert!(!fault.message.contains("hunter2"), "{}", fault.message);
+        assert!(fault.message.contains("/schema"), "{}", fault.message);
+    }
+}

@@ -1,0 +1,137 @@
+//! What a tool is, for those who write one.
+
+use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
+
+use pintle_contract::{Annotations, ErrorCode, Fault, ToolDefinition};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::context::CallContext;
+
+/// One tool, in one file: what it says of itself, what it takes, what it gives, what it does.
+pub trait Tool: Send + Sync + 'static {
+    /// The arguments. Must refuse unknown fields (`#[serde(deny_unknown_fields)]`).
+    type Input: DeserializeOwned + JsonSchema + Send;
+    /// The result.
+    type Output: ToolOutput;
+
+    /// The stable identifier.
+    const NAME: &'static str;
+    /// A short name for people.
+    const TITLE: &'static str;
+    /// What the tool does, for the model that chooses it.
+    const DESCRIPTION: &'static str;
+    /// Hints for clients.
+    const ANNOTATIONS: Annotations;
+    /// Rises with every change of meaning.
+    const SCHEMA_VERSION: u32 = 1;
+
+    /// Does the work.
+    fn run(
+        &self,
+        input: Self::Input,
+        call: CallContext,
+    ) -> impl Future<Output = Result<Self::Output, Fault>> + Send;
+}
+
+/// A result, which may be a failure in the toolset's own words.
+pub trait ToolOutput: Serialize + JsonSchema + Send {
+    /// How other dialects should name the failure, if this is one.
+    fn failure(&self) -> Option<Failure> {
+        None
+    }
+}
+
+/// A failure that has a result object of its own.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The code from the error table.
+    pub code: ErrorCode,
+    /// What happened and what to do next.
+    pub message: String,
+}
+
+/// What came out of a tool, untyped.
+pub struct Answer {
+    /// The result object.
+    pub value: Value,
+    /// Set if the object tells of a failure.
+    pub failure: Option<Failure>,
+}
+
+/// The input of a tool that takes no arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoArguments {}
+
+/// A tool with its types erased, as the engine holds it.
+pub trait DynTool: Send + Sync {
+    /// What the tool says of itself.
+    fn definition(&self) -> &ToolDefinition;
+
+    /// Does the work. `arguments` have passed the input schema.
+    fn run<'a>(
+        &'a self,
+        arguments: Value,
+        call: CallContext,
+    ) -> Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
+}
+
+/// Erases a tool's types.
+pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
+    let definition = ToolDefinition {
+        name: T::NAME.to_owned(),
+        title: T::TITLE.to_owned(),
+        description: T::DESCRIPTION.to_owned(),
+        input_schema: schema_of::<T::Input>(|settings| settings),
+        output_schema: schema_of::<T::Output>(SchemaSettings::for_serialize),
+        annotations: T::ANNOTATIONS,
+        schema_version: T::SCHEMA_VERSION,
+    };
+    Arc::new(Erased { tool, definition, types: PhantomData::<fn(T::Input) -> T::Output> })
+}
+
+struct Erased<T, Types> {
+    tool: T,
+    definition: ToolDefinition,
+    types: PhantomData<Types>,
+}
+
+impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn run<'a>(
+        &'a self,
+        arguments: Value,
+        call: CallContext,
+    ) -> Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>> {
+        Box::pin(async move {
+            let input = serde_json::from_value(arguments).map_err(|error| {
+                Fault::new(ErrorCode::InvalidRequest, format!("the arguments do not fit: {error}"))
+            })?;
+            let output = self.tool.run(input, call).await?;
+            let value = serde_json::to_value(&output)
+                .map_err(|_| Fault::internal("the result could not be written as JSON"))?;
+            Ok(Answer { value, failure: output.failure() })
+        })
+    }
+}
+
+/// A self-contained object schema: MCP wants `type: object` at the root, and clients differ in how
+/// well they follow references.
+fn schema_of<T: JsonSchema>(adjust: fn(SchemaSettings) -> SchemaSettings) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let schema = SchemaGenerator::new(adjust(settings)).into_root_schema_for::<T>();
+    let mut schema = schema.to_value();
+    if let Value::Object(map) = &mut schema {
+        map.remove("title");
+        map.entry("type").or_insert(json!("object"));
+        map.sort_keys();
+    }
+    schema
+}
