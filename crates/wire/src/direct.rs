@@ -1,0 +1,91 @@
+//! The direct dialect: the method is the tool's name, the result is the tool's own object.
+
+use std::sync::Arc;
+
+use pintle_contract::{ErrorCode, Fault, RequestId, Stage};
+use pintle_engine::{Clock, Engine, Outcome, Outlet, ProgressEvent, ProgressSink, Target};
+use serde_json::{Value, json};
+
+/// The result for a line over the limit.
+const TOO_LARGE: &str =
+    r#"{"ok":false,"reason":"validation_failed","errors":[{"path":"","msg":"payload_too_large"}]}"#;
+/// The result for a tool that there is not.
+const UNKNOWN_TOOL: &str = r#"{"ok":false,"reason":"unsupported","detail":"tool not implemented"}"#;
+
+/// What a method is aimed at.
+pub(crate) fn target(method: String) -> Target {
+    match method.as_str() {
+        "mcp.discover" => Target::Discover,
+        "mcp.tool.invoke" => Target::Invoke,
+        _ => Target::Tool(method),
+    }
+}
+
+/// The frame of a call's reply.
+pub(crate) fn reply(id: Option<&RequestId>, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Success(payload) | Outcome::Declined(payload, _) => result(id, &payload.json),
+        Outcome::Fault(fault) => refusal(id, fault),
+    }
+}
+
+/// The frame of a refusal.
+pub(crate) fn refusal(id: Option<&RequestId>, fault: &Fault) -> String {
+    match (fault.code, fault.stage) {
+        (ErrorCode::InvalidRequest, Stage::Size) => result(id, TOO_LARGE),
+        (ErrorCode::InvalidRequest, Stage::Tool) => result(id, UNKNOWN_TOOL),
+        _ => {
+            let error = json!({"code": fault.json_rpc_code(), "message": fault.message, "data": fault});
+            frame(id, "error", &error.to_string())
+        }
+    }
+}
+
+/// The frame of a success.
+pub(crate) fn result(id: Option<&RequestId>, json: &str) -> String {
+    frame(id, "result", json)
+}
+
+fn frame(id: Option<&RequestId>, member: &str, json: &str) -> String {
+    let id = id.map_or("null", RequestId::raw);
+    let parts = [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":", json, "}\n"];
+    parts.concat()
+}
+
+/// Tells one call's progress on its pipe.
+pub(crate) struct DirectProgress {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) outlet: Outlet,
+    pub(crate) id: Option<RequestId>,
+}
+
+impl ProgressSink for DirectProgress {
+    fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent) {
+        let frame = progress(token, self.id.as_ref(), tool, event, self.engine.clock());
+        // Progress that finds no room is superseded by the next, or by the reply.
+        self.outlet.offer(&[frame.as_bytes()]);
+    }
+}
+
+fn progress(
+    token: &Value,
+    id: Option<&RequestId>,
+    tool: &str,
+    event: &ProgressEvent,
+    clock: &Clock,
+) -> String {
+    let mut params = json!({"progressToken": token, "progress": event.progress});
+    if let Some(total) = event.total {
+        params["total"] = json!(total);
+    }
+    params["message"] = json!(event.message);
+    params["id"] = id.and_then(|id| serde_json::from_str(id.raw()).ok()).unwrap_or(Value::Null);
+    params["tool"] = json!(tool);
+    params["stream"] = json!(event.stream.name());
+    params["phase"] = json!(event.phase);
+    params["ts"] = json!(clock.now());
+    let mut frame =
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string();
+    frame.push('\n');
+    frame
+}

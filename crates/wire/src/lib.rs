@@ -1,0 +1,15 @@
+//! The wire: bytes in, calls out, replies back.
+//!
+//! A **frame** is one message as bytes: a line on a pipe. A **pipe** is a pair of byte streams that one
+//! client holds the other end of. A **dialect** is how calls and replies are written in frames. What
+//! a call does is none of this room's business.
+
+mod direct;
+mod frame;
+mod lane;
+mod pipe;
+mod standard;
+
+pub use frame::{Frame, FrameReader};
+pub use pipe::{Pipe, PipeOptions};
+pub use standard::{StandardInput, StandardOutput};

@@ -1,0 +1,326 @@
+//! One client's pipe: frames in, replies out, until either end is closed.
+//!
+//! A thread reads and opens frames. Direct requests go into the lane and are worked off one at a time;
+//! cancels act at once, past everything that waits. Every request's reply goes through the outlet.
+
+use std::{
+    future::Future,
+    io::{self, Read},
+    pin::pin,
+    sync::Arc,
+};
+
+use pintle_contract::{Dialect, Fault, RequestId, Stage};
+use pintle_engine::{
+    CallRequest, Caller, Cancel, CancelReason, Engine, InFlight, Message, Opened, Outlet, OutletClosed,
+    ProgressSink, Refused, Target, Transport,
+};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::{
+    direct,
+    frame::{Frame, FrameReader, Overlong},
+    lane::Lane,
+};
+
+/// How a pipe is served.
+#[derive(Clone, Copy, Debug)]
+pub struct PipeOptions {
+    /// The longest line, in bytes.
+    pub max_request_bytes: usize,
+    /// Tell progress of direct calls also when it is not asked for.
+    pub progress_always: bool,
+}
+
+/// A pipe that is being served.
+pub struct Pipe {
+    shared: Arc<Shared>,
+    worker: JoinHandle<()>,
+}
+
+struct Shared {
+    engine: Arc<Engine>,
+    caller: Arc<Caller>,
+    outlet: Outlet,
+    in_flight: InFlight,
+    lane: Lane<Job>,
+    options: PipeOptions,
+}
+
+/// What is to be answered, in its turn.
+enum Job {
+    Call {
+        opened: Opened,
+        cancel: Arc<Cancel>,
+        frame_bytes: usize,
+    },
+    Refuse {
+        refused: Refused,
+        frame_bytes: usize,
+    },
+    /// A notification that cannot be acted on is logged, not answered.
+    Note {
+        refused: Refused,
+        frame_bytes: usize,
+    },
+    Result {
+        id: RequestId,
+        json: &'static str,
+    },
+}
+
+impl Pipe {
+    /// Starts serving. `input` is read by a thread of its own.
+    pub fn start(
+        engine: Arc<Engine>,
+        input: impl Read + Send + 'static,
+        outlet: Outlet,
+        options: PipeOptions,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            engine,
+            caller: Arc::new(Caller::local()),
+            outlet,
+            in_flight: InFlight::default(),
+            lane: Lane::default(),
+            options,
+        });
+        let reader = Arc::clone(&shared);
+        std::thread::Builder::new().name("pintle-reader".into()).spawn(move || reader.read(input))?;
+        let worker = tokio::spawn(Arc::clone(&shared).work());
+        Ok(Self { shared, worker })
+    }
+
+    /// Resolves when everything that was read has been answered and nothing more can come, or when
+    /// nobody reads the replies any more.
+    pub async fn ended(&mut self) {
+        tokio::select! {
+            _ = &mut self.worker => {}
+            () = self.shared.outlet.closed() => {
+                self.shared.lane.close();
+                self.shared.in_flight.cancel_all(CancelReason::Silent);
+                // Cancelled work lets go at once; waiting for it sees its resources freed.
+                let _ = (&mut self.worker).await;
+            }
+        }
+    }
+
+    /// Takes no new requests and cancels those that wait. What runs goes on.
+    pub fn stop_taking(&self) {
+        self.shared.lane.close();
+        self.shared.lane.for_each_waiting(|job| {
+            if let Job::Call { cancel, .. } = job {
+                cancel.cancel(CancelReason::Stopping);
+            }
+        });
+    }
+
+    /// Cancels what still runs.
+    pub fn cancel_running(&self) {
+        self.shared.in_flight.cancel_all(CancelReason::Stopping);
+    }
+}
+
+impl Shared {
+    fn read(&self, input: impl Read) {
+        let mut frames = FrameReader::new(input, self.options.max_request_bytes);
+        // A stream that cannot be read has ended.
+        while let Ok(Some(frame)) = frames.next_frame() {
+            let taken = match frame {
+                Frame::Line(line) if line.trim_ascii().is_empty() => true,
+                Frame::Line(line) => self.take(line),
+                Frame::TooLong(line) => self.refuse_overlong(&line),
+            };
+            if !taken {
+                break;
+            }
+        }
+        self.lane.close();
+    }
+
+    /// Acts on a frame. `false` if no more are taken.
+    fn take(&self, frame: &[u8]) -> bool {
+        let frame_bytes = frame.len();
+        match self.engine.open(frame) {
+            Err(refused) => self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes),
+            Ok(Message::Response) => true,
+            Ok(Message::Notification(opened)) => self.notice(opened, frame_bytes),
+            Ok(Message::Request(opened)) => match opened.dialect {
+                Dialect::Direct => self.enter(opened, frame_bytes),
+                Dialect::Control if opened.method == "$/cancelRequest" => self.control(opened, frame_bytes),
+                Dialect::Control | Dialect::Mcp => self.refuse_method(opened, frame_bytes),
+            },
+        }
+    }
+
+    /// Puts a call into the lane, unless its id is taken.
+    fn enter(&self, opened: Opened, frame_bytes: usize) -> bool {
+        let entered = match &opened.id {
+            Some(id) => self.in_flight.enter(id),
+            None => Some(Arc::default()),
+        };
+        match entered {
+            Some(cancel) => self.lane.push(Job::Call { opened, cancel, frame_bytes }, frame_bytes),
+            None => {
+                let fault = Fault::invalid(
+                    Stage::Envelope,
+                    "this id belongs to a request that has not been answered yet; use another",
+                );
+                self.refuse(opened, fault, frame_bytes)
+            }
+        }
+    }
+
+    /// A notification: a cancel acts, all others are ignored.
+    fn notice(&self, opened: Opened, frame_bytes: usize) -> bool {
+        if opened.dialect != Dialect::Control {
+            return true;
+        }
+        match self.cancel(&opened.params) {
+            Ok(()) => true,
+            Err(fault) => {
+                let refused = Refused { id: None, method: Some(opened.method), fault };
+                self.lane.push(Job::Note { refused, frame_bytes }, frame_bytes)
+            }
+        }
+    }
+
+    /// A cancel that has an id of its own is answered, in its turn.
+    fn control(&self, opened: Opened, frame_bytes: usize) -> bool {
+        match (self.cancel(&opened.params), opened.id) {
+            (Ok(()), Some(id)) => self.lane.push(Job::Result { id, json: "{}" }, frame_bytes),
+            (Ok(()), None) => true,
+            (Err(fault), id) => {
+                let refused = Refused { id, method: Some(opened.method), fault };
+                self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes)
+            }
+        }
+    }
+
+    fn cancel(&self, params: &Value) -> Result<(), Fault> {
+        let id = params.get("id").and_then(|id| RequestId::from_json(&id.to_string()));
+        let id = id.ok_or_else(|| {
+            Fault::invalid(Stage::Arguments, "params.id must be the id of the request to cancel")
+        })?;
+        // A call that has been answered already cannot be cancelled, and need not be.
+        self.in_flight.cancel(&id, CancelReason::Asked);
+        Ok(())
+    }
+
+    fn refuse_method(&self, opened: Opened, frame_bytes: usize) -> bool {
+        let fault = Fault::invalid(Stage::Method, "this server does not offer that method")
+            .hint("mcp.discover lists the tools; a tool's name is its method");
+        self.refuse(opened, fault, frame_bytes)
+    }
+
+    fn refuse(&self, opened: Opened, fault: Fault, frame_bytes: usize) -> bool {
+        let refused = Refused { id: opened.id, method: Some(opened.method), fault };
+        self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes)
+    }
+
+    fn refuse_overlong(&self, line: &Overlong) -> bool {
+        let (bytes, limit) = (line.bytes, self.options.max_request_bytes);
+        let fault = Fault::invalid(
+            Stage::Size,
+            format!("the request has {bytes} bytes; at most {limit} are allowed"),
+        )
+        .details(json!({"reason": "payload_too_large", "limit": limit}));
+        let refused = Refused { id: None, method: None, fault };
+        let frame_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.lane.push(Job::Refuse { refused, frame_bytes }, 0)
+    }
+
+    /// Works the lane off.
+    async fn work(self: Arc<Self>) {
+        // Jobs that never wait would otherwise keep other tasks off this thread.
+        const TURN: usize = 64;
+        let mut done = 0;
+        while let Some(job) = self.lane.next().await {
+            if flush_when_pending(&self.outlet, self.answer(job)).await.is_err() {
+                return;
+            }
+            if self.lane.is_empty() {
+                self.outlet.flush();
+            }
+            done += 1;
+            if done % TURN == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.outlet.flush();
+    }
+
+    async fn answer(self: &Arc<Self>, job: Job) -> Result<(), OutletClosed> {
+        let frame = match job {
+            Job::Call { opened, cancel, frame_bytes } => match self.call(opened, cancel, frame_bytes).await {
+                Some(frame) => frame,
+                None => return Ok(()),
+            },
+            Job::Refuse { refused, frame_bytes } => {
+                self.engine.log_refusal(&refused, Transport::Stdio, frame_bytes).await;
+                direct::refusal(refused.id.as_ref(), &refused.fault)
+            }
+            Job::Note { refused, frame_bytes } => {
+                self.engine.log_refusal(&refused, Transport::Stdio, frame_bytes).await;
+                return Ok(());
+            }
+            Job::Result { id, json } => direct::result(Some(&id), json),
+        };
+        self.outlet.write(&[frame.as_bytes()]).await
+    }
+
+    /// The reply of a call, unless nobody wants it any more.
+    async fn call(
+        self: &Arc<Self>,
+        mut opened: Opened,
+        cancel: Arc<Cancel>,
+        frame_bytes: usize,
+    ) -> Option<String> {
+        self.engine.log_shadow(&opened, Transport::Stdio, frame_bytes).await;
+        let id = opened.id.clone();
+        if self.options.progress_always && opened.meta.progress_token.is_none() {
+            opened.meta.progress_token = Some(json!(id.as_ref().map_or("", RequestId::key)));
+        }
+        let target = direct::target(opened.method);
+        // Where the token may hide in the invocation's metadata, be ready to tell.
+        let may_tell = opened.meta.progress_token.is_some() || matches!(target, Target::Invoke);
+        let progress = may_tell.then(|| -> Arc<dyn ProgressSink> {
+            let (engine, outlet) = (Arc::clone(&self.engine), self.outlet.clone());
+            Arc::new(direct::DirectProgress { engine, outlet, id: id.clone() })
+        });
+        let request = CallRequest {
+            id: opened.id,
+            caller: Arc::clone(&self.caller),
+            transport: Transport::Stdio,
+            target,
+            params: opened.params,
+            meta: opened.meta,
+            idempotency_key: opened.idempotency_key,
+            cancel: Arc::clone(&cancel),
+            progress,
+        };
+        let outcome = self.engine.call(request).await;
+        // The id is free before anyone can see the reply.
+        if let Some(id) = &id {
+            self.in_flight.leave(id);
+        }
+        let silent = cancel.reason() == Some(CancelReason::Silent);
+        (!silent).then(|| direct::reply(id.as_ref(), &outcome))
+    }
+}
+
+/// Sends what has gathered as soon as `work` has to wait: replies that are ready must not wait with it.
+async fn flush_when_pending<T>(outlet: &Outlet, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    let mut flushed = false;
+    std::future::poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        if polled.is_pending() && !flushed {
+            flushed = true;
+            outlet.flush();
+        }
+        polled
+    })
+    .await
+}
