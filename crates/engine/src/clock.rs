@@ -32,12 +32,16 @@ impl Clock {
         if self.deterministic {
             return "0".repeat(digits);
         }
-        let mut text = String::with_capacity(digits + 16);
-        while text.len() < digits {
-            text.push_str(&format!("{:016x}", self.next_random()));
-        }
-        text.truncate(digits);
-        text
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut random = 0;
+        let digit = |index: usize| {
+            if index.is_multiple_of(16) {
+                random = self.next_random();
+            }
+            random = random.rotate_left(4);
+            char::from(HEX[(random & 15) as usize])
+        };
+        (0..digits).map(digit).collect()
     }
 
     /// SplitMix64: every step of the counter gives another well-mixed number.

@@ -98,10 +98,10 @@ pub(crate) struct Record<'a> {
     agent_id: Option<&'a str>,
     trace_id: String,
     span_id: String,
-    request_id: Option<String>,
+    request_id: Option<&'a str>,
     transport: &'static str,
     route: &'static str,
-    method: Option<String>,
+    method: Option<&'a str>,
     status: &'static str,
     attempt: u32,
     error: Option<ErrorCode>,
@@ -217,6 +217,10 @@ impl<'a> Record<'a> {
 }
 
 /// Ids and methods come from outside and may be as long as a request.
-fn head(text: &str) -> String {
-    text.chars().take(128).collect()
+fn head(text: &str) -> &str {
+    const SHOWN: usize = 128;
+    if text.len() <= SHOWN {
+        return text;
+    }
+    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
 }

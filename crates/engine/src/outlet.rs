@@ -68,7 +68,7 @@ impl Outlet {
     pub async fn write(&self, frame: &[&[u8]]) -> Result<(), OutletClosed> {
         loop {
             let room = self.0.room.notified();
-            if self.gather(frame)? {
+            if self.gather(&mut self.0.lock(), frame)? {
                 return Ok(());
             }
             self.flush();
@@ -81,18 +81,15 @@ impl Outlet {
 
     /// Adds a frame and sends it, if there is room right now. Says whether there was.
     pub fn offer(&self, frame: &[&[u8]]) -> bool {
-        let taken = self.gather(frame) == Ok(true);
-        self.flush();
+        let mut state = self.0.lock();
+        let taken = self.gather(&mut state, frame) == Ok(true);
+        self.want_flush(&mut state);
         taken
     }
 
     /// Sends what has gathered. Does not wait for it.
     pub fn flush(&self) {
-        let mut state = self.0.lock();
-        if !state.gathered.is_empty() && !state.flush_wanted {
-            state.flush_wanted = true;
-            self.0.work.notify_one();
-        }
+        self.want_flush(&mut self.0.lock());
     }
 
     /// Sends what has gathered, waits until it is written, but no longer than `patience`, and ends
@@ -122,11 +119,17 @@ impl Outlet {
         self.0.closed.cancelled().await;
     }
 
-    fn gather(&self, frame: &[&[u8]]) -> Result<bool, OutletClosed> {
+    fn want_flush(&self, state: &mut State) {
+        if !state.gathered.is_empty() && !state.flush_wanted {
+            state.flush_wanted = true;
+            self.0.work.notify_one();
+        }
+    }
+
+    fn gather(&self, state: &mut State, frame: &[&[u8]]) -> Result<bool, OutletClosed> {
         if self.0.closed.is_cancelled() {
             return Err(OutletClosed);
         }
-        let mut state = self.0.lock();
         if state.gathered.len() >= self.0.high_water {
             return Ok(false);
         }

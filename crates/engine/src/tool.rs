@@ -126,12 +126,35 @@ fn schema_of<T: JsonSchema>(adjust: fn(SchemaSettings) -> SchemaSettings) -> Val
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let schema = SchemaGenerator::new(adjust(settings)).into_root_schema_for::<T>();
-    let mut schema = schema.to_value();
+    let mut schema = SchemaGenerator::new(adjust(settings)).into_root_schema_for::<T>().to_value();
+    drop_rust_formats(&mut schema);
     if let Value::Object(map) = &mut schema {
         map.remove("title");
+        map.remove("description");
         map.entry("type").or_insert(json!("object"));
+        if !map.contains_key("anyOf") {
+            map.entry("properties").or_insert(json!({}));
+        }
         map.sort_keys();
     }
     schema
+}
+
+/// `uint32` and its like are no formats of JSON Schema, and some clients refuse what they do not know.
+fn drop_rust_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            let is_rust = |format: &Value| {
+                format.as_str().is_some_and(|name| {
+                    name.starts_with("int") || name.starts_with("uint") || name == "double" || name == "float"
+                })
+            };
+            if map.get("format").is_some_and(is_rust) {
+                map.remove("format");
+            }
+            map.values_mut().for_each(drop_rust_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_rust_formats),
+        _ => {}
+    }
 }

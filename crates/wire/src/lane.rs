@@ -59,7 +59,10 @@ impl<T> Lane<T> {
                 let mut state = self.lock();
                 if let Some((job, bytes)) = state.jobs.pop_front() {
                     state.bytes -= bytes;
-                    self.room.notify_one();
+                    // Woken for every single place, the reader would sleep and wake with each job.
+                    if state.jobs.len() <= JOBS / 2 && state.bytes <= BYTES / 2 {
+                        self.room.notify_one();
+                    }
                     return Some(job);
                 }
                 if state.closed {

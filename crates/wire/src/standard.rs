@@ -8,9 +8,7 @@ use std::{
     io::{self, Read, Write},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-};
+use rustix::event::{PollFd, PollFlags, poll};
 
 /// Standard input.
 pub struct StandardInput(File);
