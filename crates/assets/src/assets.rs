@@ -1,0 +1,111 @@
+//! Everything the toolset serves, loaded once.
+
+use std::{path::Path, sync::Arc};
+
+use pintle_engine::{DynTool, Resources};
+
+use crate::{
+    backend::Backend, config::AssetsConfig, examples::Examples, folder::Folder, resources, schemas::Schemas,
+    tools,
+};
+
+/// Schemas, examples and the way to the backend.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pintle_assets::{Assets, AssetsConfig};
+///
+/// let assets = Arc::new(Assets::load(AssetsConfig::default()));
+/// assert!(assets.warnings().is_empty());
+/// assert_eq!(assets.tools().len(), 7);
+/// ```
+pub struct Assets {
+    schemas: Schemas,
+    examples: Examples,
+    backend: Option<Backend>,
+    allow_unvalidated: bool,
+    warnings: Vec<String>,
+}
+
+impl Assets {
+    /// Reads the folders. What cannot be used is left out and told in [`Assets::warnings`].
+    pub fn load(config: AssetsConfig) -> Self {
+        let mut warnings = Vec::new();
+        let schemas = open(config.schemas_dir.as_deref(), "schemas", &mut warnings)
+            .map(|folder| Schemas::load(&folder, &mut warnings));
+        let examples = open(config.examples_dir.as_deref(), "examples", &mut warnings)
+            .map(|folder| Examples::load(&folder, &mut warnings));
+        let backend = config.backend.and_then(|config| {
+            Backend::new(&config)
+                .map_err(|reason| warnings.push(format!("the backend is off: {reason}")))
+                .ok()
+        });
+        Self {
+            schemas: schemas.unwrap_or_default(),
+            examples: examples.unwrap_or_default(),
+            backend,
+            allow_unvalidated: config.allow_unvalidated,
+            warnings,
+        }
+    }
+
+    /// What was left out, and why.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The tools of this toolset.
+    pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
+        tools::all(self)
+    }
+
+    /// The resources of this toolset, one for each scheme.
+    pub fn resources(self: &Arc<Self>) -> Vec<Arc<dyn Resources>> {
+        resources::all(self)
+    }
+
+    pub(crate) fn schemas(&self) -> &Schemas {
+        &self.schemas
+    }
+
+    pub(crate) fn examples(&self) -> &Examples {
+        &self.examples
+    }
+
+    pub(crate) fn backend(&self) -> Option<&Backend> {
+        self.backend.as_ref()
+    }
+
+    pub(crate) fn allows_unvalidated(&self) -> bool {
+        self.allow_unvalidated
+    }
+}
+
+fn open(path: Option<&Path>, what: &str, warnings: &mut Vec<String>) -> Option<Folder> {
+    let path = path?;
+    let reason = match Folder::open(path) {
+        Ok(folder) => return Some(folder),
+        Err(error) => error,
+    };
+    warnings.push(format!("there are no {what}: the folder `{}` cannot be opened: {reason}", path.display()));
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::BackendConfig;
+
+    #[test]
+    fn a_missing_folder_or_a_bad_address_is_a_warning_and_no_failure() {
+        let assets = Assets::load(AssetsConfig {
+            schemas_dir: Some("/nowhere/schemas".into()),
+            examples_dir: Some("/nowhere/examples".into()),
+            backend: Some(BackendConfig { url: "ftp://h".into(), assets_path: "/".into() }),
+            allow_unvalidated: false,
+        });
+        assert_eq!(assets.warnings().len(), 3, "{:?}", assets.warnings());
+        assert!(assets.schemas().list().is_empty() && assets.examples().list().is_empty());
+        assert!(assets.backend().is_none());
+    }
+}

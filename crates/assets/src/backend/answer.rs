@@ -1,0 +1,158 @@
+//! What a backend's answer means: where the asset is now, or why it is not there.
+
+use percent_encoding::percent_decode_str;
+use reqwest::{RequestBuilder, Response, StatusCode, header::LOCATION};
+use serde_json::Value;
+use url::Url;
+
+use super::client::{MAX_REDIRECTS, is_same_server};
+
+/// The most of a backend's own words that is passed on.
+const MAX_DETAIL_CHARS: usize = 500;
+
+/// An asset that the backend has taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Published {
+    pub(crate) asset_id: String,
+    pub(crate) backend_url: String,
+}
+
+/// A request that did not succeed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// The backend's status, or 503 if it gave none.
+    pub(crate) status: u16,
+    pub(crate) detail: String,
+}
+
+impl Failed {
+    /// The backend could not be asked.
+    pub(super) fn unreachable() -> Self {
+        Self { status: 503, detail: "network_unreachable".into() }
+    }
+
+    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status: status.as_u16(), detail: detail.into() }
+    }
+}
+
+/// An answer that tells of success.
+pub(super) struct Answer {
+    status: StatusCode,
+    /// Where it came from, after redirects.
+    address: Url,
+    location: Option<String>,
+    body: Vec<u8>,
+    is_whole: bool,
+}
+
+/// Sends a request and reads its answer, up to a size.
+pub(super) async fn read(request: RequestBuilder, max_bytes: usize) -> Result<Answer, Failed> {
+    let mut response = request.send().await.map_err(|error| no_answer(&error))?;
+    let status = response.status();
+    if let Some(failed) = stopped_redirect(&response) {
+        return Err(failed);
+    }
+    let mut answer = Answer {
+        status,
+        address: response.url().clone(),
+        location: header_text(&response, LOCATION),
+        body: Vec::new(),
+        is_whole: true,
+    };
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => answer.body.extend_from_slice(&chunk),
+            Ok(None) => break,
+            Err(error) if error.is_timeout() => return Err(no_answer(&error)),
+            Err(_) => return Err(Failed::new(status, "the backend's answer broke off")),
+        }
+        if answer.body.len() > max_bytes {
+            answer.body.truncate(max_bytes);
+            answer.is_whole = false;
+            break;
+        }
+    }
+    match status.is_success() {
+        true => Ok(answer),
+        false => Err(answer.refusal()),
+    }
+}
+
+impl Answer {
+    /// What the backend made of a published asset; `address` tells where an asset with that id is.
+    pub(super) fn published(self, address: impl Fn(&str) -> String) -> Result<Published, Failed> {
+        let location = self.location.as_deref().and_then(|location| self.address.join(location).ok());
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let id = id_in(&body, "id").or_else(|| id_in(&body, "asset_id")).or_else(|| {
+            let last = location.as_ref()?.path_segments()?.rfind(|segment| !segment.is_empty())?;
+            Some(percent_decode_str(last).decode_utf8_lossy().into_owned())
+        });
+        let Some(asset_id) = id else {
+            return Err(Failed::new(
+                self.status,
+                "the backend took the asset but gave no id: neither `id` nor `asset_id` nor a Location",
+            ));
+        };
+        let backend_url = location.map_or_else(|| address(&asset_id), String::from);
+        Ok(Published { asset_id, backend_url })
+    }
+
+    /// The body, if it is JSON.
+    pub(super) fn json_text(self) -> Result<String, Failed> {
+        if !self.is_whole {
+            return Err(Failed::new(self.status, "the backend's answer is too large"));
+        }
+        let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&self.body).is_ok();
+        let text = String::from_utf8(self.body).ok().filter(|_| is_json);
+        text.ok_or_else(|| Failed::new(self.status, "the backend's answer is not JSON"))
+    }
+
+    /// Why the backend refused, in its own words if it has any.
+    fn refusal(&self) -> Failed {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let said = ["detail", "message", "error"].into_iter().find_map(|key| body.get(key)?.as_str());
+        let text = String::from_utf8_lossy(&self.body);
+        let words = said.unwrap_or(&text).trim();
+        let detail = match (words.is_empty(), self.status.canonical_reason()) {
+            (false, _) => words.chars().take(MAX_DETAIL_CHARS).collect(),
+            (true, Some(reason)) => reason.to_owned(),
+            (true, None) => format!("status {}", self.status.as_u16()),
+        };
+        Failed::new(self.status, detail)
+    }
+}
+
+fn id_in(body: &Value, key: &str) -> Option<String> {
+    match body.get(key)? {
+        Value::String(id) if !id.is_empty() => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
+fn no_answer(error: &reqwest::Error) -> Failed {
+    match error.is_timeout() {
+        true => Failed { status: 503, detail: "timeout".into() },
+        false => Failed::unreachable(),
+    }
+}
+
+/// The failure of an answer that is a redirect which was not followed.
+fn stopped_redirect(response: &Response) -> Option<Failed> {
+    let follows = [301, 302, 303, 307, 308];
+    let status = response.status();
+    let location = header_text(response, LOCATION).filter(|_| follows.contains(&status.as_u16()))?;
+    let stays = response.url().join(&location).is_ok_and(|target| is_same_server(response.url(), &target));
+    let detail = match stays {
+        true => format!("the backend redirected more than {MAX_REDIRECTS} times"),
+        false => "the backend redirected to another server, which is not followed; \
+                  configure the backend's final address"
+            .to_owned(),
+    };
+    Some(Failed::new(status, detail))
+}
+
+fn header_text(response: &Response, name: reqwest::header::HeaderName) -> Option<String> {
+    response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}

@@ -1,0 +1,85 @@
+//! The HTTP client that speaks to one server and to no other.
+
+use std::time::Duration;
+
+use reqwest::{Client, redirect, retry};
+use url::{Host, Url};
+
+/// What a whole request may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How many redirects are followed.
+pub(super) const MAX_REDIRECTS: usize = 5;
+
+/// A client for the server at an address.
+pub(super) fn for_server(address: &Url) -> reqwest::Result<Client> {
+    // Refused if there is one already, which then serves as well.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")))
+        .timeout(TIMEOUT)
+        .redirect(within_the_server())
+        .retry(retry::never())
+        // A connection kept open may be dead; a request that fails on one is silently sent again.
+        .pool_max_idle_per_host(0);
+    if address.scheme() == "http" {
+        // It will never speak TLS, so it need not read, or have, the machine's certificates.
+        builder = builder.tls_certs_only([]);
+    }
+    if is_this_machine(address) {
+        builder = builder.no_proxy();
+    }
+    builder.build()
+}
+
+/// Follows redirects that stay at the server; the others are handed back as they are.
+fn within_the_server() -> redirect::Policy {
+    redirect::Policy::custom(|attempt| {
+        let stays = attempt.previous().first().is_some_and(|first| is_same_server(first, attempt.url()));
+        if stays && attempt.previous().len() <= MAX_REDIRECTS { attempt.follow() } else { attempt.stop() }
+    })
+}
+
+/// The same scheme, host and port.
+pub(super) fn is_same_server(a: &Url, b: &Url) -> bool {
+    a.origin() == b.origin()
+}
+
+fn is_this_machine(address: &Url) -> bool {
+    match address.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_any_of_its_names() {
+        for (address, expected) in [
+            ("http://127.0.0.1:80/", true),
+            ("http://127.9.9.9/", true),
+            ("http://[::1]/", true),
+            ("http://[::ffff:127.0.0.1]/", true),
+            ("http://localhost/", true),
+            ("http://LOCALHOST/", true),
+            ("http://a.localhost/", true),
+            ("http://localhost.example/", false),
+            ("http://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_this_machine(&Url::parse(address).expect("a URL")), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn another_scheme_host_or_port_is_another_server() {
+        let same = |a, b| is_same_server(&Url::parse(a).expect("a URL"), &Url::parse(b).expect("a URL"));
+        assert!(same("http://h/a", "http://H:80/b"));
+        assert!(!same("http://h/", "https://h/"));
+        assert!(!same("http://h/", "http://h:8080/"));
+        assert!(!same("http://127.0.0.1/", "http://localhost/"));
+    }
+}

@@ -1,0 +1,312 @@
+//! The server that published assets go to: one POST for each, and reads on behalf of callers.
+//!
+//! Every request has five seconds, is made once, and follows redirects only within the server's own
+//! scheme, host and port.
+
+mod answer;
+mod client;
+
+use reqwest::{
+    Client,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use tokio::sync::OnceCell;
+use url::Url;
+
+use crate::config::BackendConfig;
+
+pub(crate) use answer::{Failed, Published};
+
+/// The most of an answer to a POST that is read.
+const MAX_RECEIPT_BYTES: usize = 1 << 20;
+/// The most of an asset that is passed on.
+const MAX_ASSET_BYTES: usize = 8 << 20;
+
+/// A server of assets.
+pub(crate) struct Backend {
+    /// The address of the collection.
+    collection: Url,
+    /// Made on first use: until then it would only take memory.
+    client: OnceCell<Client>,
+}
+
+impl Backend {
+    /// The backend at an address, or why it cannot be used.
+    pub(crate) fn new(config: &BackendConfig) -> Result<Self, String> {
+        // The address is not quoted: it may hold a password.
+        let mut collection =
+            Url::parse(&config.url).map_err(|error| format!("its address is not a URL: {error}"))?;
+        if !matches!(collection.scheme(), "http" | "https") || !collection.has_host() {
+            return Err("its address does not start with http:// or https://".into());
+        }
+        let path = format!(
+            "{}/{}",
+            collection.path().trim_end_matches('/'),
+            config.assets_path.trim_start_matches('/')
+        );
+        collection.set_path(&path);
+        collection.set_fragment(None);
+        Ok(Self { collection, client: OnceCell::new() })
+    }
+
+    /// Publishes an asset.
+    pub(crate) async fn publish(&self, asset: Vec<u8>) -> Result<Published, Failed> {
+        let request = self
+            .client()
+            .await?
+            .post(self.collection.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json")
+            .body(asset);
+        let answer = answer::read(request, MAX_RECEIPT_BYTES).await?;
+        answer.published(|id| self.address(id))
+    }
+
+    /// Reads an asset, or the collection.
+    pub(crate) async fn fetch(&self, id: Option<&str>) -> Result<String, Failed> {
+        let address = match id {
+            Some(id) => self.with_id(id),
+            None => self.collection.clone(),
+        };
+        let request = self.client().await?.get(address).header(ACCEPT, "application/json");
+        answer::read(request, MAX_ASSET_BYTES).await?.json_text()
+    }
+
+    /// The address of an asset, as it may be told.
+    fn address(&self, id: &str) -> String {
+        let mut address = self.with_id(id);
+        // Neither can fail for an address that has a host.
+        _ = address.set_username("");
+        _ = address.set_password(None);
+        address.set_query(None);
+        address.into()
+    }
+
+    fn with_id(&self, id: &str) -> Url {
+        let mut address = self.collection.clone();
+        if let Ok(mut segments) = address.path_segments_mut() {
+            segments.pop_if_empty().push(id);
+        }
+        address
+    }
+
+    async fn client(&self) -> Result<&Client, Failed> {
+        let address = self.collection.clone();
+        let make = || async {
+            // Reading the machine's certificates takes its time.
+            let made = tokio::task::spawn_blocking(move || client::for_server(&address)).await;
+            made.ok().and_then(Result::ok).ok_or_else(Failed::unreachable)
+        };
+        self.client.get_or_try_init(make).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::http::{Reply, Server};
+
+    fn backend(url: &str, path: &str) -> Result<Backend, String> {
+        Backend::new(&BackendConfig { url: url.into(), assets_path: path.into() })
+    }
+
+    async fn publish(server: &Server) -> Result<Published, Failed> {
+        let backend = backend(&server.url(), "/assets/").expect("an address");
+        backend.publish(br#"{"name":"x"}"#.to_vec()).await
+    }
+
+    fn failed(status: u16, detail: &str) -> Failed {
+        Failed { status, detail: detail.into() }
+    }
+
+    #[test]
+    fn the_path_goes_below_the_address() {
+        for (url, path, expected) in [
+            ("http://h", "/synesthetic-assets/", "http://h/synesthetic-assets/"),
+            ("http://h/", "assets", "http://h/assets"),
+            ("https://h:8443/api/", "/assets", "https://h:8443/api/assets"),
+        ] {
+            assert_eq!(backend(url, path).expect("an address").collection.as_str(), expected);
+        }
+        for url in ["", "h", "ftp://h/", "file:///x", "http://"] {
+            assert!(backend(url, "/").is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_one_segment_and_no_secret_is_told() {
+        let backend = backend("http://me:secret@h/?token=t", "/assets/").expect("an address");
+        assert_eq!(backend.address("a/b c"), "http://h/assets/a%2Fb%20c");
+    }
+
+    #[tokio::test]
+    async fn the_asset_arrives_as_it_was_sent() {
+        let server = Server::start(vec![Reply::json(201, r#"{"id": "7"}"#)]);
+        publish(&server).await.expect("published");
+        let requests = server.finish();
+        assert!(requests[0].starts_with("POST /assets/ HTTP/1.1\r\n"), "{}", requests[0]);
+        assert!(requests[0].to_lowercase().contains("content-type: application/json\r\n"), "{}", requests[0]);
+        assert!(requests[0].ends_with("\r\n\r\n{\"name\":\"x\"}"), "{}", requests[0]);
+    }
+
+    #[tokio::test]
+    async fn the_id_comes_from_id_then_asset_id_then_location() {
+        for (reply, id, path) in [
+            (Reply::json(201, r#"{"id": "a/1", "asset_id": "no"}"#), "a/1", "/assets/a%2F1"),
+            (Reply::json(200, r#"{"id": 42}"#), "42", "/assets/42"),
+            (Reply::json(200, r#"{"id": "", "asset_id": "b"}"#), "b", "/assets/b"),
+            (Reply::empty(201).with("Location", "/v2/things/c%20d"), "c d", "/v2/things/c%20d"),
+            (Reply::empty(201).with("Location", "e/"), "e", "/assets/e/"),
+            (Reply::json(201, r#"{"id": 1}"#).with("Location", "/else/9"), "1", "/else/9"),
+        ] {
+            let server = Server::start(vec![reply]);
+            let published = publish(&server).await.expect("published");
+            assert_eq!(published.asset_id, id);
+            assert_eq!(published.backend_url, format!("{}{path}", server.url()));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_success_without_an_id_is_a_failure() {
+        for reply in [Reply::empty(204), Reply::json(200, "[]"), Reply::json(200, r#"{"id": null}"#)] {
+            let failed = publish(&Server::start(vec![reply])).await.expect_err("no id");
+            assert!(failed.detail.contains("no id"), "{failed:?}");
+            assert!((200..300).contains(&failed.status), "{failed:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_in_the_words_of_the_backend() {
+        let long = "x".repeat(2_000);
+        for (reply, expected) in [
+            (Reply::json(500, r#"{"detail": "internal error"}"#), failed(500, "internal error")),
+            (Reply::json(422, r#"{"message": "bad name"}"#), failed(422, "bad name")),
+            (Reply::json(400, r#"{"error": "nope", "detail": 7}"#), failed(400, "nope")),
+            (Reply::text(502, "  upstream is gone \n"), failed(502, "upstream is gone")),
+            (Reply::text(500, &long), failed(500, &long[..500])),
+            (Reply::empty(404), failed(404, "Not Found")),
+            (Reply::empty(599), failed(599, "status 599")),
+        ] {
+            assert_eq!(publish(&Server::start(vec![reply])).await.expect_err("refused"), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_there_is_unreachable() {
+        let server = Server::start(vec![]);
+        let url = server.url();
+        server.finish();
+        let backend = backend(&url, "/assets/").expect("an address");
+        assert_eq!(
+            backend.publish(b"{}".to_vec()).await.expect_err("nobody"),
+            failed(503, "network_unreachable")
+        );
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_takes_more_than_five_seconds_is_a_timeout() {
+        let server = Server::start(vec![Reply::never()]);
+        let started = std::time::Instant::now();
+        assert_eq!(publish(&server).await.expect_err("slow"), failed(503, "timeout"));
+        let took = started.elapsed().as_millis();
+        assert!((4_900..6_500).contains(&took), "{took}");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_followed_on_the_same_server() {
+        let server = Server::start(vec![
+            Reply::empty(307).with("Location", "/moved/"),
+            Reply::json(201, r#"{"id": "1"}"#),
+        ]);
+        let published = publish(&server).await.expect("published");
+        assert_eq!(published.backend_url, format!("{}/assets/1", server.url()));
+        let requests = server.finish();
+        assert!(requests[1].starts_with("POST /moved/ HTTP/1.1\r\n"), "{}", requests[1]);
+        assert!(requests[1].ends_with("{\"name\":\"x\"}"), "{}", requests[1]);
+    }
+
+    #[tokio::test]
+    async fn a_redirect_to_another_server_is_not_followed() {
+        let other = Server::start(vec![Reply::json(201, r#"{"id": "1"}"#)]);
+        // The same port by another name is another server too.
+        for target in [
+            format!("{}/x", other.url()),
+            "http://localhost:{port}/x".into(),
+            "https://127.0.0.1:{port}/x".into(),
+        ] {
+            let reply = Reply::json(201, r#"{"id": "1"}"#);
+            let server = Server::start(vec![Reply::empty(307).with("Location", &target), reply]);
+            let failed = publish(&server).await.expect_err("not followed");
+            assert_eq!(failed.status, 307, "{target}");
+            assert!(failed.detail.contains("another server"), "{failed:?}");
+            assert_eq!(server.finish().len(), 1, "{target}");
+        }
+        assert!(other.finish().is_empty(), "nothing must have been sent there");
+    }
+
+    #[tokio::test]
+    async fn redirects_without_end_are_given_up() {
+        let reply = || Reply::empty(307).with("Location", "/again");
+        let server = Server::start((0..10).map(|_| reply()).collect());
+        let failed = publish(&server).await.expect_err("given up");
+        assert_eq!(failed.status, 307);
+        assert!(failed.detail.contains("more than 5"), "{failed:?}");
+        assert_eq!(server.finish().len(), 6);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_twice() {
+        let server = Server::start(vec![Reply::broken(), Reply::json(201, r#"{"id": 1}"#)]);
+        assert_eq!(publish(&server).await.expect_err("broken off").status, 503);
+        assert_eq!(server.finish().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn no_more_than_a_mebibyte_of_an_answer_is_read() {
+        let reply = Reply::json(201, &format!(r#"{{"id": "1", "x": "{}"}}"#, "x".repeat(4 << 20)));
+        let failed = publish(&Server::start(vec![reply.with("X", "y")])).await.expect_err("cut off");
+        assert!(failed.detail.contains("no id"), "{failed:?}");
+    }
+
+    #[tokio::test]
+    async fn an_asset_is_fetched_by_its_id_and_must_be_json() {
+        let server = Server::start(vec![
+            Reply::json(200, r#"{"name": "x"}"#),
+            Reply::json(200, "[]"),
+            Reply::text(200, "<html>"),
+            Reply::json(404, r#"{"detail": "gone"}"#),
+        ]);
+        let backend = backend(&server.url(), "/assets/").expect("an address");
+        assert_eq!(backend.fetch(Some("a/b")).await, Ok(r#"{"name": "x"}"#.into()));
+        assert_eq!(backend.fetch(None).await, Ok("[]".into()));
+        assert_eq!(backend.fetch(Some("c")).await, Err(failed(200, "the backend's answer is not JSON")));
+        assert_eq!(backend.fetch(Some("d")).await, Err(failed(404, "gone")));
+        let requests = server.finish();
+        let lines: Vec<_> = requests.iter().filter_map(|request| request.lines().next()).collect();
+        assert_eq!(
+            lines,
+            [
+                "GET /assets/a%2Fb HTTP/1.1",
+                "GET /assets/ HTTP/1.1",
+                "GET /assets/c HTTP/1.1",
+                "GET /assets/d HTTP/1.1"
+            ]
+        );
+    }
+
+    #[test]
+    fn proxies_of_the_environment_do_not_apply_to_this_machine() {
+        // The environment belongs to the process, so another one is started for it.
+        let this = std::env::current_exe().expect("a path");
+        let nobody = "http://127.0.0.1:1";
+        let output = std::process::Command::new(this)
+            .args(["--exact", "backend::tests::the_asset_arrives_as_it_was_sent"])
+            .envs(["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"].map(|name| (name, nobody)))
+            .env_remove("NO_PROXY")
+            .env_remove("no_proxy")
+            .output()
+            .expect("runs");
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    }
+}

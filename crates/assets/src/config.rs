@@ -1,0 +1,26 @@
+//! What the toolset is told at start. Where these values come from (flags, environment, files) is
+//! decided by whoever builds them.
+
+use std::path::PathBuf;
+
+/// The folders and the backend to serve.
+#[derive(Clone, Debug, Default)]
+pub struct AssetsConfig {
+    /// Where the schemas lie; none, or a folder that is not there, is no schemas.
+    pub schemas_dir: Option<PathBuf>,
+    /// Where the examples lie; none, or a folder that is not there, is no examples.
+    pub examples_dir: Option<PathBuf>,
+    /// Where assets are published; none turns publishing off.
+    pub backend: Option<BackendConfig>,
+    /// Lets callers publish assets without validating them first.
+    pub allow_unvalidated: bool,
+}
+
+/// The server that published assets go to.
+#[derive(Clone, Debug)]
+pub struct BackendConfig {
+    /// Its address, with or without a path.
+    pub url: String,
+    /// The path of the collection of assets, below the address.
+    pub assets_path: String,
+}

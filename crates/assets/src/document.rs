@@ -1,0 +1,187 @@
+//! Validating a file's text, for people: each error with its line and column.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{assets::Assets, issue::Issue, locate::locate_all, names::component_of_file, schemas::Found};
+
+/// The verdict on one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Whether the file is valid.
+    pub ok: bool,
+    /// Why it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// The schema it was judged by; empty if none was found, or none was needed.
+    pub schema: String,
+    /// What is wrong, sorted by path, then message.
+    pub errors: Vec<LocatedIssue>,
+}
+
+/// In which way a file is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It is JSON, but does not match its schema, or there is no usable schema for it.
+    ValidationFailed,
+    /// It is not JSON.
+    NotJson,
+}
+
+/// An issue and where it stands in the text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LocatedIssue {
+    /// What is wrong.
+    #[serde(flatten)]
+    pub issue: Issue,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+impl Assets {
+    /// Judges the text of a file by the schema of that name, else by the one that the file names, else
+    /// by the one that its file name says.
+    pub fn validate_document(&self, text: &str, file_name: &str, schema: Option<&str>) -> Report {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let document: Value = match serde_json::from_str(text) {
+            Ok(document) => document,
+            Err(error) => return not_json(text, &error),
+        };
+        let (name, found) = match schema {
+            Some(name) => (name.to_owned(), self.schemas().find(name)),
+            None => {
+                let file_name = file_name.rsplit(['/', '\\']).next().unwrap_or_default();
+                let found = self.schemas().find_for(&document, &component_of_file(file_name));
+                (found.as_ref().map(Found::document_name).unwrap_or_default().to_owned(), found)
+            }
+        };
+        let issues = match found {
+            Some(found) => found.issues(document),
+            None => vec![Issue::schema_not_found()],
+        };
+        let ok = issues.is_empty();
+        Report {
+            ok,
+            reason: (!ok).then_some(Reason::ValidationFailed),
+            schema: name,
+            errors: with_places(text, issues),
+        }
+    }
+}
+
+fn not_json(text: &str, error: &serde_json::Error) -> Report {
+    let full = error.to_string();
+    let msg = full.rsplit_once(" at line ").map_or(full.as_str(), |(msg, _)| msg);
+    // The parser counts columns in bytes, from 0 at the end of a text that stops too early.
+    let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let before = line.as_bytes().iter().take(error.column());
+    let column = before.filter(|byte| (**byte as i8) >= -0x40).count();
+    Report {
+        ok: false,
+        reason: Some(Reason::NotJson),
+        schema: String::new(),
+        errors: vec![LocatedIssue {
+            issue: Issue::whole(format!("not JSON: {msg}")),
+            line: error.line().max(1),
+            column: column.max(1),
+        }],
+    }
+}
+
+fn with_places(text: &str, issues: Vec<Issue>) -> Vec<LocatedIssue> {
+    let places = locate_all(text, issues.iter().map(|issue| issue.path.as_str()));
+    let places: Vec<_> = issues.iter().map(|issue| places.get(issue.path.as_str()).copied()).collect();
+    issues
+        .into_iter()
+        .zip(places)
+        .map(|(issue, place)| {
+            let (line, column) = place.unwrap_or((1, 1));
+            LocatedIssue { issue, line, column }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::assets_of;
+    use serde_json::json;
+
+    fn assets() -> std::sync::Arc<Assets> {
+        assets_of(
+            &[
+                ("tone.schema.json", json!({"properties": {"a": {"items": {"type": "number"}}}})),
+                ("synesthetic-asset.schema.json", json!({"type": "object"})),
+            ],
+            &[],
+        )
+    }
+
+    #[test]
+    fn each_error_has_its_line_and_column() {
+        let report = assets().validate_document("{\n  \"a\": [1, \"é\", \"x\"]\n}", "f.json", Some("tone"));
+        assert_eq!(
+            serde_json::to_value(report).expect("serializes"),
+            json!({
+                "ok": false,
+                "reason": "validation_failed",
+                "schema": "tone",
+                "errors": [
+                    {
+                        "path": "/a/1", "msg": "\"é\" is not of type \"number\"", "keyword": "type",
+                        "schemaPath": "/properties/a/items/type", "line": 2, "column": 12
+                    },
+                    {
+                        "path": "/a/2", "msg": "\"x\" is not of type \"number\"", "keyword": "type",
+                        "schemaPath": "/properties/a/items/type", "line": 2, "column": 17
+                    }
+                ]
+            })
+        );
+    }
+
+    #[test]
+    fn the_schema_is_the_given_one_else_the_named_one_else_that_of_the_file_name() {
+        let schema = |text: &str, file: &str, given: Option<&str>| {
+            let report = assets().validate_document(text, file, given);
+            (report.ok, report.schema)
+        };
+        assert_eq!(schema("{}", "x.json", Some("tone")), (true, "tone".into()));
+        assert_eq!(schema(r#"{"$schemaRef": "s/tone.schema.json"}"#, "x.json", None), (true, "tone".into()));
+        assert_eq!(schema(r#"{"$schema": "tone.json"}"#, "x.json", None), (true, "tone".into()));
+        assert_eq!(schema("{}", "some/where/Tone_1.json", None), (true, "tone".into()));
+        assert_eq!(schema("{}", "SynestheticAsset_1.json", None), (true, "nested-synesthetic-asset".into()));
+        assert_eq!(schema("{}", "x.json", None), (false, String::new()));
+        assert_eq!(schema("{}", "Tone_1.json", Some("none")), (false, "none".into()));
+    }
+
+    #[test]
+    fn an_unknown_schema_is_an_error_of_the_whole_file() {
+        let report = assets().validate_document("\n {}", "x.json", Some("none"));
+        let told = &report.errors[0];
+        assert_eq!((told.issue.msg.as_str(), told.line, told.column), ("schema_not_found", 2, 2));
+        assert_eq!(report.reason, Some(Reason::ValidationFailed));
+    }
+
+    #[test]
+    fn what_is_not_json_is_told_apart_with_its_place() {
+        for (text, line, column) in
+            [("{\n  \"é\": x\n}", 2, 8), ("", 1, 1), ("{\n", 2, 1), ("[1,]", 1, 4), ("{\"a\": 1} 2", 1, 10)]
+        {
+            let report = assets().validate_document(text, "Tone_1.json", None);
+            assert_eq!(report.reason, Some(Reason::NotJson), "{text}");
+            let told = &report.errors[0];
+            assert_eq!((told.line, told.column), (line, column), "{text}: {}", told.issue.msg);
+            assert!(told.issue.msg.starts_with("not JSON: ") && !told.issue.msg.contains("line"), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_does_no_harm() {
+        let report = assets().validate_document("\u{feff}{\"a\": [\"x\"]}", "Tone_1.json", None);
+        assert_eq!((report.errors[0].line, report.errors[0].column), (1, 8));
+    }
+}

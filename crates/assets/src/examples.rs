@@ -1,0 +1,138 @@
+//! The examples of a folder, held in memory. A path that a caller gives is only ever looked up among
+//! them, so no path can reach anything else.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{folder::Folder, names::component};
+
+/// All examples of a folder, by path.
+#[derive(Default)]
+pub(crate) struct Examples {
+    by_path: BTreeMap<String, Example>,
+}
+
+/// One example file.
+pub(crate) struct Example {
+    /// What kind of asset it shows.
+    pub(crate) component: String,
+    /// Relative to the folder.
+    pub(crate) path: String,
+    pub(crate) document: Arc<Value>,
+}
+
+impl Examples {
+    /// Reads a folder. A file that cannot be used is told in the warnings.
+    pub(crate) fn load(folder: &Folder, warnings: &mut Vec<String>) -> Self {
+        let mut loaded = Self::default();
+        for file in folder.json_files(warnings) {
+            match file.read() {
+                Ok(document) => {
+                    let document = Arc::new(document);
+                    let path = file.path.clone();
+                    let example = Example { component: component(&path), path: path.clone(), document };
+                    loaded.by_path.insert(path, example);
+                }
+                Err(reason) => warnings.push(format!("example `{}` is skipped: {reason}", file.path)),
+            }
+        }
+        loaded
+    }
+
+    /// All examples, sorted by component, then path.
+    pub(crate) fn list(&self) -> Vec<&Example> {
+        let mut list: Vec<&Example> = self.by_path.values().collect();
+        list.sort_by(|a, b| (&a.component, &a.path).cmp(&(&b.component, &b.path)));
+        list
+    }
+
+    /// All paths, sorted.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.by_path.keys().map(String::as_str)
+    }
+
+    /// The example at a path as [`Examples::list`] gives it; `./` and doubled slashes do no harm.
+    pub(crate) fn get(&self, path: &str) -> Option<&Example> {
+        if let Some(example) = self.by_path.get(path) {
+            return Some(example);
+        }
+        if path.starts_with('/') {
+            return None;
+        }
+        let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
+        self.by_path.get(&segments.join("/"))
+    }
+
+    /// What to tell a caller who named an example that there is not.
+    pub(crate) fn unknown_message(&self, path: &str) -> String {
+        let path: String = path.chars().take(80).collect();
+        match pintle_contract::nearest(&path, self.paths()) {
+            Some(near) => {
+                format!(
+                    "there is no example `{path}`; the nearest is `{near}` (list_examples shows the paths)"
+                )
+            }
+            None => format!("there is no example `{path}`: this server has no examples"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::folder_of;
+
+    fn load(files: &[(&str, &str)]) -> (Examples, Vec<String>) {
+        let files: Vec<_> = files.iter().map(|(path, text)| (*path, (*text).to_owned())).collect();
+        let folder = folder_of(&files);
+        let mut warnings = Vec::new();
+        let examples = Examples::load(&Folder::open(folder.path()).expect("a folder"), &mut warnings);
+        (examples, warnings)
+    }
+
+    #[test]
+    fn examples_are_listed_by_component_then_path_and_bad_ones_are_told() {
+        let (examples, warnings) = load(&[
+            ("Tone_2.json", "{}"),
+            ("Tone_1.json", "[]"),
+            ("SynestheticAsset_Example1.json", "{}"),
+            ("_skip/ShaderLib_Example.json", "{}"),
+            ("Bad_1.json", "{"),
+        ]);
+        let listed: Vec<_> =
+            examples.list().iter().map(|e| (e.component.as_str(), e.path.as_str())).collect();
+        assert_eq!(
+            listed,
+            [
+                ("_skip", "_skip/ShaderLib_Example.json"),
+                ("synesthetic-asset", "SynestheticAsset_Example1.json"),
+                ("tone", "Tone_1.json"),
+                ("tone", "Tone_2.json"),
+            ]
+        );
+        assert!(warnings.len() == 1 && warnings[0].contains("`Bad_1.json`"), "{warnings:?}");
+    }
+
+    #[test]
+    fn only_what_was_loaded_is_found() {
+        let (examples, _) = load(&[("a/b.json", "1"), ("c.json", "2")]);
+        for (path, found) in [
+            ("a/b.json", true),
+            ("./a//b.json", true),
+            ("a/./b.json", true),
+            ("c.json", true),
+            ("/c.json", false),
+            ("/", false),
+            ("", false),
+            ("a", false),
+            ("a/../c.json", false),
+            ("../c.json", false),
+            ("a\\b.json", false),
+            ("/etc/passwd", false),
+            ("c.json\0", false),
+        ] {
+            assert_eq!(examples.get(path).is_some(), found, "{path}");
+        }
+    }
+}

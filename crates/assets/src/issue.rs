@@ -1,0 +1,334 @@
+//! One way in which an asset does not match its schema, told so that it teaches: where, what, and for
+//! a choice of schemas what is wrong with the one that comes closest.
+
+use std::{
+    collections::BinaryHeap,
+    fmt::{self, Write},
+    io,
+};
+
+use jsonschema::{ValidationError, error::ValidationErrorKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// At most this many issues are told of one asset.
+const MAX_ISSUES: usize = 1_000;
+/// Nor more than these bytes of paths, of which one may be as long as the asset.
+const MAX_PATH_BYTES: usize = 1 << 20;
+/// A value with more JSON than this is not quoted.
+const MAX_QUOTED_BYTES: usize = 120;
+/// A message ends here, whatever the schema or the asset would add.
+const MAX_MESSAGE_CHARS: usize = 500;
+/// Choices within choices are followed this far.
+const MAX_CHOICES: usize = 16;
+
+/// One way in which an asset does not match.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub struct Issue {
+    /// RFC 6901 pointer to the value that does not match; empty for the asset itself.
+    pub path: String,
+    /// What is wrong.
+    pub msg: String,
+    /// The schema keyword that refused the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub keyword: Option<String>,
+    /// RFC 6901 pointer to that keyword, walked from the named schema through its references.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub schema_path: Option<String>,
+}
+
+impl Issue {
+    /// An issue with the asset as a whole.
+    pub(crate) fn whole(msg: impl Into<String>) -> Self {
+        Self { path: String::new(), msg: msg.into(), keyword: None, schema_path: None }
+    }
+
+    /// There is no schema of that name.
+    pub(crate) fn schema_not_found() -> Self {
+        Self::whole("schema_not_found")
+    }
+
+    /// There is such a schema, but it cannot be used.
+    pub(crate) fn schema_invalid(reason: &str) -> Self {
+        Self::whole(format!("schema_invalid: {reason}"))
+    }
+
+    fn new(error: &ValidationError<'_>) -> Self {
+        Self {
+            path: error.instance_path().as_str().to_owned(),
+            msg: message(error),
+            keyword: Some(error.kind().keyword().to_owned()),
+            schema_path: Some(error.evaluation_path().as_str().to_owned()),
+        }
+    }
+}
+
+/// The issues of an asset, sorted by path, then message; the last one says if there are more.
+pub(crate) fn collect<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<Issue> {
+    let mut first = BinaryHeap::new();
+    let mut total = 0;
+    for error in errors {
+        total += 1;
+        if first.len() == MAX_ISSUES && is_beyond(&error, &first) {
+            continue;
+        }
+        first.push(Issue::new(&error));
+        if first.len() > MAX_ISSUES {
+            first.pop();
+        }
+    }
+    let mut issues = first.into_sorted_vec();
+    let mut path_bytes = 0;
+    let told = issues.iter().take_while(|issue| {
+        path_bytes += issue.path.len();
+        path_bytes <= MAX_PATH_BYTES
+    });
+    let told = told.count().max(1);
+    issues.truncate(told);
+    if let Some(last) = issues.last_mut()
+        && told < total
+    {
+        last.msg.push_str(&format!(" (these are the first {told} of {total} errors)"));
+    }
+    issues
+}
+
+/// The one issue of an asset that would have too many to be listed.
+pub(crate) fn only_first(error: &ValidationError<'_>) -> Issue {
+    let mut issue = Issue::new(error);
+    issue.msg.push_str(" (the asset is too large to list all its errors: mend this one first)");
+    issue
+}
+
+/// Saves the making of messages that would be dropped at once.
+fn is_beyond(error: &ValidationError<'_>, first: &BinaryHeap<Issue>) -> bool {
+    first.peek().is_some_and(|last| error.instance_path().as_str() > last.path.as_str())
+}
+
+/// What is wrong with a schema that does not compile.
+pub(crate) fn compile_message(error: &ValidationError<'_>) -> String {
+    let place = match error.instance_path().as_str() {
+        "" => error.schema_path().as_str(),
+        path => path,
+    };
+    let separator = if place.is_empty() { "" } else { ": " };
+    format!("{place}{separator}{}", message(error))
+}
+
+fn message(error: &ValidationError<'_>) -> String {
+    let mut message = plain_message(error);
+    if let Some(reason) = closest_reason(error) {
+        let path = reason.instance_path().as_str();
+        let separator = if path.is_empty() { "" } else { " " };
+        message.push_str(&bounded(format_args!("; closest: {path}{separator}{}", plain_message(reason))));
+    }
+    message
+}
+
+/// The validator's own message, without large values.
+fn plain_message(error: &ValidationError<'_>) -> String {
+    match is_short(error.instance()) {
+        true => bounded(format_args!("{error}")),
+        false => bounded(format_args!("{}", error.masked_with("value"))),
+    }
+}
+
+/// Why the branch that comes closest was refused, for an error about a choice of schemas.
+fn closest_reason<'e>(error: &'e ValidationError<'_>) -> Option<&'e ValidationError<'static>> {
+    let mut reason = closest_in_choice(error)?;
+    for _ in 0..MAX_CHOICES {
+        match closest_in_choice(reason) {
+            Some(inner) => reason = inner,
+            None => break,
+        }
+    }
+    Some(reason)
+}
+
+fn closest_in_choice<'e>(error: &'e ValidationError<'_>) -> Option<&'e ValidationError<'static>> {
+    let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
+        error.kind()
+    else {
+        return None;
+    };
+    let own_depth = depth(error);
+    // The deeper a branch got, the closer; one that refused the value for what it is, not for what
+    // it holds, is the least close of its depth.
+    let distance = |branch: &&Vec<ValidationError<'static>>| {
+        let deepest = branch.iter().map(depth).max().unwrap_or_default();
+        let refused_outright = branch.iter().any(|error| {
+            depth(error) == own_depth && matches!(error.kind().keyword(), "type" | "const" | "enum")
+        });
+        (usize::MAX - deepest, refused_outright, branch.len())
+    };
+    let branch = context.iter().filter(|branch| !branch.is_empty()).min_by_key(distance)?;
+    branch.iter().min_by_key(|error| (usize::MAX - depth(error), error.instance_path().as_str()))
+}
+
+fn depth(error: &ValidationError<'_>) -> usize {
+    error.instance_path().as_str().bytes().filter(|&b| b == b'/').count()
+}
+
+fn is_short(value: &Value) -> bool {
+    struct Limit(usize);
+    impl io::Write for Limit {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::WriteZero)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Limit(MAX_QUOTED_BYTES), value).is_ok()
+}
+
+/// A text, or the beginning of a long one.
+fn bounded(arguments: fmt::Arguments<'_>) -> String {
+    let mut bounded = Bounded { text: String::new(), left: MAX_MESSAGE_CHARS };
+    if bounded.write_fmt(arguments).is_err() {
+        bounded.text.push('…');
+    }
+    bounded.text
+}
+
+/// Takes text up to a length and then refuses more, so that nothing longer is ever made.
+struct Bounded {
+    text: String,
+    left: usize,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
+            self.text.push(character);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn issues(schema: &Value, asset: &Value) -> Vec<Issue> {
+        let validator = jsonschema::draft202012::new(schema).expect("compiles");
+        collect(validator.iter_errors(asset))
+    }
+
+    fn messages(schema: &Value, asset: &Value) -> Vec<String> {
+        issues(schema, asset).into_iter().map(|issue| issue.msg).collect()
+    }
+
+    #[test]
+    fn an_issue_says_where_what_and_by_which_keyword() {
+        let schema = json!({
+            "properties": {"a/b": {"items": {"$ref": "#/$defs/n"}}},
+            "$defs": {"n": {"type": "number"}}
+        });
+        assert_eq!(
+            serde_json::to_value(issues(&schema, &json!({"a/b": [1, "x"]}))).expect("serializes"),
+            json!([{
+                "path": "/a~1b/1",
+                "msg": "\"x\" is not of type \"number\"",
+                "keyword": "type",
+                "schemaPath": "/properties/a~1b/items/$ref/type"
+            }])
+        );
+    }
+
+    #[test]
+    fn issues_are_sorted_by_path_then_message() {
+        let schema = json!({
+            "required": ["z"],
+            "minProperties": 9,
+            "properties": {"b": {"type": "string"}, "a": {"type": "string", "minimum": 5}}
+        });
+        let found = issues(&schema, &json!({"b": 1, "a": 2}));
+        let found: Vec<_> = found.iter().map(|issue| (issue.path.as_str(), issue.msg.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                ("", "\"z\" is a required property"),
+                ("", "{\"b\":1,\"a\":2} has less than 9 properties"),
+                ("/a", "2 is less than the minimum of 5"),
+                ("/a", "2 is not of type \"string\""),
+                ("/b", "1 is not of type \"string\""),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_large_value_is_not_quoted_and_no_message_is_long() {
+        let long = "x".repeat(10_000);
+        assert_eq!(messages(&json!({"type": "number"}), &json!(long)), ["value is not of type \"number\""]);
+        let told = messages(
+            &json!({"properties": {"a": true}, "additionalProperties": false}),
+            &json!({ long.as_str(): 1 }),
+        );
+        assert!(told[0].starts_with("Additional properties are not allowed ('xxx"), "{told:?}");
+        assert_eq!(told[0].chars().count(), MAX_MESSAGE_CHARS + 1);
+        let choice = json!({"additionalProperties": {"anyOf": [{"items": {"type": "null"}}]}});
+        let told = messages(&choice, &json!({ long.as_str(): [1] }));
+        assert!(told[0].chars().count() <= 2 * (MAX_MESSAGE_CHARS + 1), "{}", told[0].len());
+        let told = messages(&json!({"const": long}), &json!(1));
+        assert_eq!(told[0].chars().count(), MAX_MESSAGE_CHARS + 1);
+    }
+
+    #[test]
+    fn a_choice_tells_what_is_wrong_with_the_branch_that_got_deepest() {
+        let schema = json!({"properties": {"shader": {"anyOf": [
+            {"type": "null"},
+            {"properties": {"uniforms": {"items": {"oneOf": [{"type": "number"}, {"type": "null"}]}}}}
+        ]}}});
+        assert_eq!(
+            messages(&schema, &json!({"shader": {"uniforms": ["x"]}})),
+            ["{\"uniforms\":[\"x\"]} is not valid under any of the schemas listed in the 'anyOf' keyword; \
+              closest: /shader/uniforms/0 \"x\" is not of type \"number\""]
+        );
+    }
+
+    #[test]
+    fn a_branch_that_got_deeper_is_closer_than_one_with_fewer_errors() {
+        let numbers = json!({"additionalProperties": {"type": "number"}});
+        let schema = json!({"anyOf": [{"required": ["kind"]}, numbers]});
+        let told = messages(&schema, &json!({"a": "x", "b": "y"}));
+        assert!(told[0].ends_with("; closest: /a \"x\" is not of type \"number\""), "{told:?}");
+    }
+
+    #[test]
+    fn a_branch_of_the_right_type_is_closer_than_one_of_the_wrong_type() {
+        let schema = json!({"anyOf": [{"type": "null"}, {"type": "object", "required": ["a"]}]});
+        let told = messages(&schema, &json!({}));
+        assert!(told[0].ends_with("; closest: \"a\" is a required property"), "{told:?}");
+    }
+
+    #[test]
+    fn a_thousand_issues_are_told_and_the_last_says_how_many_there_are() {
+        let schema = json!({"items": {"type": "string"}});
+        let found = issues(&schema, &json!(vec![0; 2_500]));
+        assert_eq!(found.len(), MAX_ISSUES);
+        assert!(found.is_sorted());
+        assert_eq!(
+            (found[0].path.as_str(), found[1].path.as_str(), found[2].path.as_str()),
+            ("/0", "/1", "/10")
+        );
+        let last = &found[MAX_ISSUES - 1].msg;
+        assert!(last.ends_with("(these are the first 1000 of 2500 errors)"), "{last}");
+        let found =
+            issues(&json!({"additionalProperties": schema}), &json!({"k".repeat(400_000): [0, 0, 0]}));
+        assert_eq!(found.len(), 2);
+        assert!(found[1].msg.ends_with("(these are the first 2 of 3 errors)"));
+        assert_eq!(
+            issues(&schema, &json!(vec![0; 1_000])).last().map(|i| i.msg.contains("first")),
+            Some(false)
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! The parts that results are made of. A result is an enum of shapes, each with its own `ok` and
+//! `reason`, so that the output schema says exactly what may come.
+
+use std::{borrow::Cow, sync::Arc};
+
+use pintle_contract::ErrorCode;
+use pintle_engine::Failure;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// `ok` of a result that tells of a success.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Yes;
+
+/// `ok` of a result that tells of a failure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct No;
+
+macro_rules! constant_boolean {
+    ($type:ident $value:literal) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bool($value)
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "boolean", "const": $value })
+            }
+        }
+    };
+}
+
+constant_boolean!(Yes true);
+constant_boolean!(No false);
+
+/// There is nothing of that name.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct NotFound {
+    ok: No,
+    reason: NotFoundReason,
+    /// Told where results have a message.
+    #[serde(skip)]
+    message: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+enum NotFoundReason {
+    #[serde(rename = "not_found")]
+    NotFound,
+}
+
+impl NotFound {
+    /// `message` says what was looked for and what there is.
+    pub(crate) fn new(message: String) -> Self {
+        Self { ok: No, reason: NotFoundReason::NotFound, message }
+    }
+
+    pub(crate) fn failure(&self) -> Failure {
+        Failure { code: ErrorCode::NotFound, message: self.message.clone() }
+    }
+}
+
+/// Writes a value that others hold too, without copying it first.
+pub(crate) fn shared<S: Serializer>(value: &Arc<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    Value::serialize(value, serializer)
+}
+
+// Not a doc comment: that would go into the schema of every result.
+// The reason of a verdict against an asset.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) enum ValidationFailed {
+    #[serde(rename = "validation_failed")]
+    ValidationFailed,
+}

@@ -1,0 +1,256 @@
+//! Where the references of a schema lead: to other files of the same folder, and nowhere else.
+//!
+//! A file is found by its id, else by its file URI. A file without an id that lies beside one with an
+//! id is also found at the same place beside that id, and the other way round, so that a folder may be
+//! a mirror of a web site. Everything is looked up in memory: no reference can reach the disk or the
+//! network.
+
+use std::{collections::HashMap, error::Error, path::Path, sync::Arc};
+
+use jsonschema::{Draft, Retrieve, Uri};
+use serde_json::Value;
+use url::Url;
+
+/// The documents that references may lead to.
+#[derive(Default)]
+pub(crate) struct Library {
+    documents: Vec<Document>,
+    /// By id, without a fragment.
+    by_id: HashMap<String, usize>,
+    by_file_uri: HashMap<String, usize>,
+    places: Vec<Place>,
+}
+
+struct Document {
+    value: Arc<Value>,
+    has_id: bool,
+}
+
+/// A folder on the web and the folder here that mirrors it; both end in `/`.
+#[derive(PartialEq)]
+struct Place {
+    web: String,
+    here: String,
+}
+
+impl Library {
+    /// Adds a file by its path, relative to `root`. Gives its file URI, and its id if it has one;
+    /// an id that another file had first does not lead here.
+    pub(crate) fn add(&mut self, root: &Path, path: &str, value: Arc<Value>) -> Added {
+        let file_uri = file_uri(&root.join(path));
+        let id = id_of(&value).and_then(|id| absolute(id, file_uri.as_ref()));
+        let index = self.documents.len();
+        self.documents.push(Document { value, has_id: id.is_some() });
+        if let Some(uri) = &file_uri {
+            self.by_file_uri.insert(uri.as_str().to_owned(), index);
+        }
+        let mut id_taken_by = None;
+        if let Some(id) = &id {
+            match self.by_id.get(id.as_str()) {
+                Some(first) => id_taken_by = Some(*first),
+                None => _ = self.by_id.insert(id.as_str().to_owned(), index),
+            }
+            if let Some(uri) = &file_uri {
+                self.add_places(id, uri, path.matches('/').count());
+            }
+        }
+        Added { index, file_uri: file_uri.map(String::from), id_taken_by }
+    }
+
+    /// The file that an id names.
+    pub(crate) fn find_id(&self, id: &str) -> Option<usize> {
+        let mut id = Url::parse(id).ok()?;
+        id.set_fragment(None);
+        self.by_id.get(id.as_str()).copied()
+    }
+
+    /// The folders around a file with an id, and around that id, as far up as both go.
+    fn add_places(&mut self, id: &Url, file_uri: &Url, depth: usize) {
+        let (mut web, mut here) = (id.as_str(), file_uri.as_str());
+        let web_root = match id.cannot_be_a_base() {
+            true => return,
+            false => id[..url::Position::BeforePath].len(),
+        };
+        for _ in 0..=depth {
+            let (Some(web_end), Some(here_end)) = (web.rfind('/'), here.rfind('/')) else { return };
+            if web_end < web_root {
+                return;
+            }
+            let place = Place { web: web[..=web_end].to_owned(), here: here[..=here_end].to_owned() };
+            if !self.places.contains(&place) {
+                self.places.push(place);
+            }
+            (web, here) = (&web[..web_end], &here[..here_end]);
+        }
+    }
+
+    fn find(&self, uri: &str) -> Option<&Document> {
+        let exact = self.by_id.get(uri).or_else(|| self.by_file_uri.get(uri));
+        let index =
+            exact.copied().or_else(|| self.places.iter().find_map(|place| self.find_beside(place, uri)));
+        index.map(|index| &self.documents[index])
+    }
+
+    fn find_beside(&self, place: &Place, uri: &str) -> Option<usize> {
+        if let Some(rest) = uri.strip_prefix(&place.web) {
+            // A file with an id of its own is not what lies at this other address.
+            let index = *self.by_file_uri.get(&format!("{}{rest}", place.here))?;
+            return (!self.documents[index].has_id).then_some(index);
+        }
+        let rest = uri.strip_prefix(&place.here)?;
+        self.by_id.get(&format!("{}{rest}", place.web)).copied()
+    }
+}
+
+/// A file that was added.
+pub(crate) struct Added {
+    /// Its number, in the order of adding.
+    pub(crate) index: usize,
+    /// The base of its references, unless it has an id.
+    pub(crate) file_uri: Option<String>,
+    /// The file that has the same id and came first.
+    pub(crate) id_taken_by: Option<usize>,
+}
+
+/// Serves the library to the schema compiler.
+pub(crate) struct Librarian(pub(crate) Arc<Library>);
+
+impl Retrieve for Librarian {
+    fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
+        // Both sides are spelled as `url` spells them, so that equal addresses are equal text.
+        let document = Url::parse(uri.as_str()).ok().and_then(|uri| self.0.find(uri.as_str()));
+        match document {
+            Some(document) => Ok(served(&document.value)),
+            None => Err(format!("no file in the schemas folder has the id or the address `{uri}`").into()),
+        }
+    }
+}
+
+/// A copy for the compiler. It takes the address that it asked by for the base of the document's
+/// references, so the document's own id must not say otherwise; and it refuses unknown dialects, which
+/// are read as the default one here.
+fn served(document: &Value) -> Value {
+    let mut copy = document.clone();
+    let has_id = id_of(document).is_some();
+    let draft = Draft::default().detect(document);
+    if let Value::Object(members) = &mut copy {
+        if has_id {
+            members.remove(draft.id_keyword());
+        }
+        if draft == Draft::Unknown {
+            members.remove("$schema");
+        }
+    }
+    copy
+}
+
+/// The id of a document, as its draft spells it.
+pub(crate) fn id_of(document: &Value) -> Option<&str> {
+    let draft = Draft::default().detect(document);
+    // The draft also decides whether it counts: in the old ones not beside a `$ref`.
+    draft.create_resource_ref(document).id()?;
+    let id = document.get(draft.id_keyword())?.as_str()?.trim_end_matches('#');
+    (!id.is_empty() && !id.starts_with('#')).then_some(id)
+}
+
+/// The URI of a file, spelled so that strict readers of URIs take it too.
+fn file_uri(path: &Path) -> Option<Url> {
+    let uri = Url::from_file_path(path).ok()?;
+    let strict = ['[', ']', '^', '|'].into_iter().fold(uri.to_string(), |uri, character| {
+        uri.replace(character, &format!("%{:02X}", u32::from(character)))
+    });
+    Url::parse(&strict).ok()
+}
+
+fn absolute(id: &str, base: Option<&Url>) -> Option<Url> {
+    let mut id = match base {
+        Some(base) => base.join(id).ok()?,
+        None => Url::parse(id).ok()?,
+    };
+    id.set_fragment(None);
+    Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn library(files: &[(&str, Value)]) -> Library {
+        let mut library = Library::default();
+        for (path, value) in files {
+            library.add(Path::new("/s"), path, Arc::new(value.clone()));
+        }
+        library
+    }
+
+    /// The number of the file that a URI leads to.
+    fn lead(library: &Library, uri: &str) -> Option<usize> {
+        let found = library.find(Url::parse(uri).expect("a URI").as_str())?;
+        library.documents.iter().position(|document| Arc::ptr_eq(&document.value, &found.value))
+    }
+
+    #[test]
+    fn a_file_is_found_by_id_and_by_file_uri() {
+        let library = library(&[
+            ("a.json", json!({"$id": "https://h/x/a.json"})),
+            ("sub/b c.json", json!({"title": "b"})),
+            (
+                "old.json",
+                json!({"$schema": "http://json-schema.org/draft-04/schema#", "id": "https://h/old#"}),
+            ),
+            ("urn.json", json!({"$id": "urn:example:u"})),
+        ]);
+        assert_eq!(lead(&library, "https://h/x/a.json"), Some(0));
+        assert_eq!(lead(&library, "https://H:443/x/./a.json"), Some(0));
+        assert_eq!(lead(&library, "file:///s/a.json"), Some(0));
+        assert_eq!(lead(&library, "file:///s/sub/b%20c.json"), Some(1));
+        assert_eq!(lead(&library, "https://h/old"), Some(2));
+        assert_eq!(lead(&library, "urn:example:u"), Some(3));
+        assert_eq!(library.find_id("https://h/x/a.json#/x"), Some(0));
+    }
+
+    #[test]
+    fn a_file_without_an_id_is_found_beside_one_with_an_id() {
+        let library = library(&[
+            ("d/x.json", json!({"$id": "https://h/a/b/x.json"})),
+            ("d/y.json", json!({"title": "y"})),
+            ("d/deep/z.json", json!({"title": "z"})),
+            ("up.json", json!({"title": "up"})),
+            ("d/own.json", json!({"$id": "https://elsewhere/own.json"})),
+        ]);
+        assert_eq!(lead(&library, "https://h/a/b/y.json"), Some(1));
+        assert_eq!(lead(&library, "https://h/a/b/deep/z.json"), Some(2));
+        assert_eq!(lead(&library, "https://h/a/up.json"), Some(3));
+        // It has an id of its own, and the folder ends above `a`.
+        assert_eq!(lead(&library, "https://h/a/b/own.json"), None);
+        assert_eq!(lead(&library, "https://h/up.json"), None);
+        assert_eq!(lead(&library, "https://h/a/b/none.json"), None);
+    }
+
+    #[test]
+    fn nothing_outside_the_folder_is_found() {
+        let library = library(&[("a.json", json!({"$id": "https://h/x/a.json"})), ("b.json", json!({}))]);
+        for uri in [
+            "file:///etc/passwd",
+            "file:///outside.json",
+            "file:///s/../outside.json",
+            "file:///s/%2e%2e/outside.json",
+            "https://h/outside.json",
+            "http://h/x/a.json",
+            "https://h/x/../../s/b.json",
+        ] {
+            assert_eq!(lead(&library, uri), None, "{uri}");
+        }
+    }
+
+    #[test]
+    fn the_first_of_two_files_with_one_id_has_it() {
+        let mut library = Library::default();
+        let root = Path::new("/s");
+        let first = library.add(root, "a.json", Arc::new(json!({"$id": "https://h/x"})));
+        let second = library.add(root, "b.json", Arc::new(json!({"$id": "https://h/x"})));
+        assert_eq!((first.id_taken_by, second.id_taken_by), (None, Some(0)));
+        assert_eq!(library.find_id("https://h/x"), Some(0));
+    }
+}

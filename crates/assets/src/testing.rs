@@ -1,0 +1,141 @@
+//! What the tests of this crate share.
+
+use std::{path::PathBuf, sync::Arc};
+
+use pintle_contract::{ErrorCode, Meta};
+use pintle_engine::{CallLog, CallRequest, Caller, Cancel, Engine, Options, Outcome, Target, Transport};
+use proptest::prelude::*;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{Assets, AssetsConfig, BackendConfig, folder::Folder, schemas::Schemas};
+
+pub(crate) mod http;
+
+/// A folder with these files.
+pub(crate) fn folder_of(files: &[(&str, String)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, text) in files {
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a parent")).expect("made");
+        std::fs::write(file, text).expect("written");
+    }
+    folder
+}
+
+/// The schemas in these files, and the warnings.
+pub(crate) fn schemas_of(files: &[(&str, Value)]) -> (Schemas, Vec<String>) {
+    load_schemas(&files.iter().map(|(path, value)| (*path, value.to_string())).collect::<Vec<_>>())
+}
+
+/// The same, for files of any text.
+pub(crate) fn load_schemas(files: &[(&str, String)]) -> (Schemas, Vec<String>) {
+    let folder = folder_of(files);
+    let mut warnings = Vec::new();
+    let schemas = Schemas::load(&Folder::open(folder.path()).expect("a folder"), &mut warnings);
+    (schemas, warnings)
+}
+
+/// What is wrong with an asset, as `path: message`.
+pub(crate) fn issues(schemas: &Schemas, name: &str, asset: Value) -> Vec<String> {
+    let found = schemas.find(name).expect("a schema");
+    found.issues(asset).into_iter().map(|issue| format!("{}: {}", issue.path, issue.msg)).collect()
+}
+
+/// Assets with these schemas and examples, and no backend.
+pub(crate) fn assets_of(schemas: &[(&str, Value)], examples: &[(&str, Value)]) -> Arc<Assets> {
+    assets_with(schemas, examples, None, false)
+}
+
+/// Assets with all there is.
+pub(crate) fn assets_with(
+    schemas: &[(&str, Value)],
+    examples: &[(&str, Value)],
+    backend: Option<String>,
+    allow_unvalidated: bool,
+) -> Arc<Assets> {
+    let write = |files: &[(&str, Value)]| {
+        folder_of(&files.iter().map(|(path, value)| (*path, value.to_string())).collect::<Vec<_>>())
+    };
+    // Everything is read at once, so the folders need not stay.
+    let (schemas, examples) = (write(schemas), write(examples));
+    let path = |folder: &TempDir| Some(PathBuf::from(folder.path()));
+    let backend = backend.map(|url| BackendConfig { url, assets_path: "/assets/".into() });
+    let config = AssetsConfig {
+        schemas_dir: path(&schemas),
+        examples_dir: path(&examples),
+        backend,
+        allow_unvalidated,
+    };
+    Arc::new(Assets::load(config))
+}
+
+/// Calls a tool as a server would, with all checks of arguments and results.
+pub(crate) async fn call(assets: &Arc<Assets>, tool: &str, arguments: Value) -> Outcome {
+    let engine = Engine::new(assets.tools(), Options::default(), CallLog::off()).expect("an engine");
+    let request = CallRequest {
+        id: None,
+        caller: Arc::new(Caller::local()),
+        transport: Transport::Local,
+        target: Target::Tool(tool.into()),
+        params: arguments,
+        meta: Meta::default(),
+        idempotency_key: None,
+        cancel: Arc::new(Cancel::default()),
+        progress: None,
+    };
+    engine.call(request).await
+}
+
+/// The JSON of a call's result and the code of its failure.
+pub(crate) async fn answer(
+    assets: &Arc<Assets>,
+    tool: &str,
+    arguments: Value,
+) -> (String, Option<ErrorCode>) {
+    let outcome = call(assets, tool, arguments).await;
+    match &outcome {
+        Outcome::Fault(fault) => (fault.message.clone(), Some(fault.code)),
+        _ => (outcome.payload_json().unwrap_or_default().to_owned(), outcome.code()),
+    }
+}
+
+/// What a call's failure says to a model.
+pub(crate) async fn failure_message(assets: &Arc<Assets>, tool: &str, arguments: Value) -> String {
+    match call(assets, tool, arguments).await {
+        Outcome::Declined(_, failure) => failure.message,
+        Outcome::Success(payload) => payload.json.clone(),
+        Outcome::Fault(fault) => fault.to_string(),
+    }
+}
+
+/// Any JSON value, with the keys that are hard to point at. Two of them often share keys.
+pub(crate) fn any_json() -> impl Strategy<Value = Value> {
+    let key = prop_oneof![
+        Just(String::new()),
+        Just("a".to_owned()),
+        Just("~".to_owned()),
+        Just("/".to_owned()),
+        Just("~1/~0".to_owned()),
+        Just("0".to_owned()),
+        Just("-".to_owned()),
+        Just("é\u{1f3b5}".to_owned()),
+        "\\PC{0,4}",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0..3_i64).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (-2.0..2.0_f64).prop_map(Value::from),
+        Just(Value::from(1.0)),
+        ".{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 40, 6, move |inner| {
+        prop_oneof![
+            1 => prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            3 => prop::collection::vec((key.clone(), inner), 0..6).prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}

@@ -1,0 +1,163 @@
+//! `validate_asset`: whether an asset matches a schema, and if not, where and why.
+
+use std::sync::Arc;
+
+use pintle_contract::{Annotations, Fault};
+use pintle_engine::{CallContext, Tool, ToolOutput};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Assets,
+    issue::Issue,
+    output::{No, ValidationFailed, Yes},
+};
+
+pub(crate) struct ValidateAsset(pub(crate) Arc<Assets>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The asset: any JSON value.
+    asset: Value,
+    /// The name of the schema, as list_schemas gives it.
+    schema: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Output {
+    Valid(Valid),
+    Invalid(Invalid),
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Valid {
+    ok: Yes,
+    /// Always empty.
+    #[schemars(schema_with = "no_items")]
+    errors: Vec<Issue>,
+}
+
+fn no_items(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "maxItems": 0 })
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Invalid {
+    ok: No,
+    reason: ValidationFailed,
+    /// What is wrong, sorted by path, then message; 1,000 at most.
+    errors: Vec<Issue>,
+}
+
+// A verdict is an answer, whichever it is.
+impl ToolOutput for Output {}
+
+impl Tool for ValidateAsset {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "validate_asset";
+    const TITLE: &'static str = "Validate an asset";
+    const DESCRIPTION: &'static str = "Checks an asset against a schema (JSON Schema, formats included) and lists \
+        what is wrong: a JSON pointer to each place and what was expected there. An unknown schema is \
+        `schema_not_found`. Nothing is stored.";
+    const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
+        let errors = match self.0.schemas().find(&input.schema) {
+            Some(found) => found.issues_in_call(input.asset, &call).await?,
+            None => vec![Issue::schema_not_found()],
+        };
+        Ok(match errors.is_empty() {
+            true => Output::Valid(Valid { ok: Yes, errors }),
+            false => Output::Invalid(Invalid { ok: No, reason: ValidationFailed::ValidationFailed, errors }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{
+        Assets,
+        testing::{answer, assets_of},
+    };
+    use pintle_contract::ErrorCode;
+    use serde_json::{Value, json};
+
+    fn assets() -> Arc<Assets> {
+        assets_of(
+            &[
+                ("tone.schema.json", json!({"properties": {"a": {"items": {"type": "number"}}}})),
+                ("nothing.json", json!({"type": "null"})),
+                ("synesthetic-asset.json", json!({"type": "object", "additionalProperties": false})),
+                ("bad.json", json!({"type": "strin"})),
+            ],
+            &[],
+        )
+    }
+
+    async fn verdict(asset: Value, schema: &str) -> String {
+        let (told, code) =
+            answer(&assets(), "validate_asset", json!({"asset": asset, "schema": schema})).await;
+        assert_eq!(code, None, "a verdict is an answer: {told}");
+        told
+    }
+
+    const VALID: &str = r#"{"ok":true,"errors":[]}"#;
+
+    #[tokio::test]
+    async fn a_valid_asset_has_no_errors() {
+        assert_eq!(verdict(json!({"a": [1, 2.5]}), "tone").await, VALID);
+        assert_eq!(verdict(json!(null), "nothing").await, VALID);
+        assert_eq!(verdict(json!({"$schemaRef": "x"}), "nested-synesthetic-asset").await, VALID);
+    }
+
+    #[tokio::test]
+    async fn an_invalid_asset_is_told_where_and_why() {
+        let expected = r#"{"ok":false,"reason":"validation_failed","errors":[{"path":"/a/1","msg":"\"x\" is not of type \"number\"","keyword":"type","schemaPath":"/properties/a/items/type"}]}"#;
+        assert_eq!(verdict(json!({"a": [1, "x"]}), "tone").await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_large_asset_gets_the_same_verdict() {
+        let mut items = vec![json!(1); 20_000];
+        assert_eq!(verdict(json!({"a": items}), "tone").await, VALID);
+        items[19_999] = json!("x");
+        assert!(verdict(json!({"a": items}), "tone").await.contains(r#""path":"/a/19999""#));
+    }
+
+    #[tokio::test]
+    async fn an_asset_with_a_flood_of_errors_is_told_the_first() {
+        let told = verdict(json!({"a": vec!["x"; 300_000]}), "tone").await;
+        assert!(told.contains(r#""path":"/a/0""#) && told.contains("too large to list"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_or_unusable_schema_is_a_verdict_too() {
+        let expected =
+            r#"{"ok":false,"reason":"validation_failed","errors":[{"path":"","msg":"schema_not_found"}]}"#;
+        assert_eq!(verdict(json!(1), "none").await, expected);
+        let told = verdict(json!(1), "bad").await;
+        let expected =
+            r#"{"ok":false,"reason":"validation_failed","errors":[{"path":"","msg":"schema_invalid: /type"#;
+        assert!(told.starts_with(expected), "{told}");
+    }
+
+    #[tokio::test]
+    async fn the_asset_may_be_null_but_must_be_there_and_so_must_the_schema() {
+        assert!(verdict(json!(null), "tone").await.starts_with(r#"{"ok":"#));
+        for arguments in
+            [json!({"schema": "tone"}), json!({"asset": 1}), json!({"asset": 1, "schema": "tone", "x": 1})]
+        {
+            let (told, code) = answer(&assets(), "validate_asset", arguments).await;
+            assert_eq!(code, Some(ErrorCode::InvalidRequest), "{told}");
+        }
+    }
+}
