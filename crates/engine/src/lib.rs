@@ -29,6 +29,6 @@ pub use envelope::{EnvelopeMode, Message, Opened, Refused};
 pub use log::{CallLog, Level};
 pub use outlet::{Outlet, OutletClosed};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
-pub use resource::{ResourceContent, ResourceEntry, Resources};
+pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources};
 pub use schema::{CompiledSchema, Mismatch, SchemaRegistry, ToolIo};
 pub use tool::{Answer, DynTool, Failure, NoArguments, Tool, ToolOutput, erase};

@@ -108,7 +108,8 @@ impl Progress {
     pub fn report(&self, event: ProgressEvent) {
         let Some(gate) = &self.0 else { return };
         let mut state = gate.lock();
-        if state.closed || !(event.progress > state.highest) {
+        let rises = event.progress > state.highest;
+        if state.closed || !rises {
             return;
         }
         state.highest = event.progress;

@@ -51,7 +51,7 @@ struct Shared {
 /// What is to be answered, in its turn.
 enum Job {
     Call {
-        opened: Opened,
+        opened: Box<Opened>,
         cancel: Arc<Cancel>,
         frame_bytes: usize,
     },
@@ -161,7 +161,9 @@ impl Shared {
             None => Some(Arc::default()),
         };
         match entered {
-            Some(cancel) => self.lane.push(Job::Call { opened, cancel, frame_bytes }, frame_bytes),
+            Some(cancel) => {
+                self.lane.push(Job::Call { opened: Box::new(opened), cancel, frame_bytes }, frame_bytes)
+            }
             None => {
                 let fault = Fault::invalid(
                     Stage::Envelope,
@@ -253,10 +255,12 @@ impl Shared {
 
     async fn answer(self: &Arc<Self>, job: Job) -> Result<(), OutletClosed> {
         let frame = match job {
-            Job::Call { opened, cancel, frame_bytes } => match self.call(opened, cancel, frame_bytes).await {
-                Some(frame) => frame,
-                None => return Ok(()),
-            },
+            Job::Call { opened, cancel, frame_bytes } => {
+                match self.call(*opened, cancel, frame_bytes).await {
+                    Some(frame) => frame,
+                    None => return Ok(()),
+                }
+            }
             Job::Refuse { refused, frame_bytes } => {
                 self.engine.log_refusal(&refused, Transport::Stdio, frame_bytes).await;
                 direct::refusal(refused.id.as_ref(), &refused.fault)

@@ -1,0 +1,217 @@
+//! The command line as it is typed. What it means is decided in `settings`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::settings::PROGRAM_VERSION;
+
+/// Safe, fast hands on a workspace for AI agents: an MCP server.
+#[derive(Debug, Parser)]
+#[command(name = "pintle", version = PROGRAM_VERSION, arg_required_else_help = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// Validate one file and print the result as JSON.
+    #[arg(long, value_name = "PATH", required = true)]
+    pub validate: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub workspace: WorkspaceArguments,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the tools to a client.
+    Serve(ServeArguments),
+    /// Validate JSON files against their schemas.
+    Validate(ValidateArguments),
+    /// List the tools.
+    Tools(ToolsArguments),
+    /// Call one tool and print its result.
+    Call(CallArguments),
+}
+
+/// Which workspace, and what belongs to it.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WorkspaceArguments {
+    /// The folder that the tools see as `/` [default: the current folder].
+    #[arg(long, value_name = "DIR", env = "PINTLE_ROOT")]
+    pub root: Option<PathBuf>,
+
+    /// Where Pintle keeps its own files, never inside the root [default: the user's state folder].
+    #[arg(long, value_name = "DIR", env = "PINTLE_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+
+    /// The configuration file [default: pintle.toml in the current folder, if there is one].
+    #[arg(long, value_name = "FILE", env = "PINTLE_CONFIG")]
+    pub config: Option<PathBuf>,
+
+    /// The folder of JSON Schemas [default: libs/synesthetic-schemas/jsonschema in the root].
+    #[arg(long, value_name = "DIR", env = "SYN_SCHEMAS_DIR")]
+    pub schemas_dir: Option<PathBuf>,
+
+    /// The folder of examples [default: libs/synesthetic-schemas/examples in the root].
+    #[arg(long, value_name = "DIR", env = "SYN_EXAMPLES_DIR")]
+    pub examples_dir: Option<PathBuf>,
+
+    /// The backend that assets are published to [default: none].
+    #[arg(long, value_name = "URL", env = "SYN_BACKEND_URL")]
+    pub backend_url: Option<String>,
+
+    /// The backend's path for assets [default: /synesthetic-assets/].
+    #[arg(long, value_name = "PATH", env = "SYN_BACKEND_ASSETS_PATH")]
+    pub backend_assets_path: Option<String>,
+
+    /// Let populate_backend publish assets that were not validated.
+    #[arg(long, env = "PINTLE_ALLOW_UNVALIDATED")]
+    pub allow_unvalidated: bool,
+
+    /// How long a call may run: `20s` for every tool, `search=20s` for one; 0 is for ever.
+    #[arg(long, value_name = "[TOOL=]DURATION")]
+    pub timeout: Vec<String>,
+
+    /// Add the tools that tests use.
+    #[arg(long, hide = true)]
+    pub fixtures: bool,
+}
+
+/// How to serve.
+#[derive(Args, Debug)]
+pub struct ServeArguments {
+    /// Serve on standard input and output; this is the default.
+    #[arg(long)]
+    pub stdio: bool,
+
+    #[command(flatten)]
+    pub workspace: WorkspaceArguments,
+
+    /// A file that exists while the server is ready [default: /tmp/mcp.ready].
+    #[arg(long, value_name = "FILE", env = "MCP_READY_FILE")]
+    pub ready_file: Option<PathBuf>,
+
+    /// Where the call log goes [default: standard error].
+    #[arg(long, value_name = "FILE", env = "PINTLE_LOG_FILE")]
+    pub log_file: Option<PathBuf>,
+
+    /// How much is logged [default: info].
+    #[arg(long, value_name = "LEVEL", env = "PINTLE_LOG_LEVEL")]
+    pub log_level: Option<LogLevel>,
+
+    /// Fix ids and times in logs and progress.
+    #[arg(long, env = "PINTLE_DETERMINISTIC")]
+    pub deterministic: bool,
+
+    /// What happens to a request whose envelope is wrong [default: enforce].
+    #[arg(long, value_name = "MODE", env = "PINTLE_ENVELOPE")]
+    pub envelope: Option<Envelope>,
+
+    /// When progress is told in the direct dialect [default: asked].
+    #[arg(long, value_name = "WHEN", env = "PINTLE_PROGRESS")]
+    pub progress: Option<ProgressWhen>,
+
+    /// The longest request, in bytes [default: 1048576].
+    #[arg(long, value_name = "N", env = "PINTLE_MAX_REQUEST_BYTES")]
+    pub max_request_bytes: Option<usize>,
+
+    /// The largest result, in bytes [default: 8388608].
+    #[arg(long, value_name = "N", env = "PINTLE_MAX_RESULT_BYTES")]
+    pub max_result_bytes: Option<usize>,
+
+    /// How long running calls may take to finish when the server is told to stop [default: 30s].
+    #[arg(long, value_name = "DURATION", env = "PINTLE_DRAIN")]
+    pub drain: Option<String>,
+
+    /// How many calls run at the same time [default: twice the cores, at least 4].
+    #[arg(long, value_name = "N", env = "PINTLE_RUNNING")]
+    pub running: Option<usize>,
+
+    /// How many calls wait for their turn [default: 64].
+    #[arg(long, value_name = "N", env = "PINTLE_WAITING")]
+    pub waiting: Option<usize>,
+}
+
+/// What to validate.
+#[derive(Args, Debug)]
+pub struct ValidateArguments {
+    /// Files, or folders whose JSON files are meant.
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// The schema's name [default: what each file names, or its file name].
+    #[arg(long, value_name = "NAME")]
+    pub schema: Option<String>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub workspace: WorkspaceArguments,
+}
+
+/// How to list.
+#[derive(Args, Debug)]
+pub struct ToolsArguments {
+    /// Print the definitions as JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub workspace: WorkspaceArguments,
+}
+
+/// What to call.
+#[derive(Args, Debug)]
+pub struct CallArguments {
+    /// The tool's name.
+    pub tool: String,
+
+    /// Its arguments as a JSON object, or `-` to read them from standard input.
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub input: String,
+
+    /// Print failures as JSON too.
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub workspace: WorkspaceArguments,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum LogLevel {
+    /// Nothing.
+    Off,
+    /// Calls that failed by the server's fault.
+    Error,
+    /// Also calls that failed by the caller's fault.
+    Warn,
+    /// Every call.
+    Info,
+    /// Also what the server found when it started.
+    Debug,
+}
+
+/// What happens to a request whose envelope is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Envelope {
+    /// It is refused.
+    Enforce,
+    /// It is logged and let through.
+    Shadow,
+}
+
+/// When progress is told in the direct dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgressWhen {
+    /// When the request carries a progress token.
+    Asked,
+    /// For every call.
+    Always,
+}

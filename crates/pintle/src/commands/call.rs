@@ -1,0 +1,71 @@
+//! `pintle call`: one tool, once, in this process, through the same engine as every other call.
+
+use std::{io::Read, process::ExitCode, sync::Arc};
+
+use pintle_contract::Meta;
+use pintle_engine::{CallLog, CallRequest, Caller, Options, Outcome, Target, Transport};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::CallArguments,
+    config::FileConfig,
+    notices, output,
+    settings::{PROGRAM_VERSION, Workspace},
+    workbench,
+};
+
+/// Calls the tool. Exit code 0 for a success, 1 for a failure, 2 if there was nothing to call.
+pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
+    let params = read_arguments(&arguments.input)?;
+    let file = FileConfig::load(arguments.workspace.config.as_deref())?;
+    let workspace = Workspace::decide(arguments.workspace, &file)?;
+    let options = Options {
+        tooling_version: PROGRAM_VERSION.into(),
+        timeouts: workspace.timeouts.clone(),
+        ..Options::default()
+    };
+    let engine = workbench::build_engine(&workspace, options, CallLog::off())?;
+    let request = CallRequest {
+        id: None,
+        caller: Arc::new(Caller::local()),
+        transport: Transport::Local,
+        target: Target::Tool(arguments.tool),
+        params,
+        meta: Meta::default(),
+        idempotency_key: None,
+        cancel: Arc::default(),
+        progress: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    match runtime.block_on(engine.call(request)) {
+        Outcome::Success(payload) => {
+            output::json(&payload.value);
+            Ok(ExitCode::SUCCESS)
+        }
+        Outcome::Declined(payload, failure) => {
+            output::json(&payload.value);
+            notices::error(&format!("{}: {}", failure.code.name(), failure.message));
+            Ok(ExitCode::from(1))
+        }
+        Outcome::Fault(fault) => {
+            if arguments.json {
+                output::json(&json!(fault));
+            }
+            notices::error(&fault.to_string());
+            Ok(ExitCode::from(1))
+        }
+    }
+}
+
+fn read_arguments(input: &str) -> Result<Value, String> {
+    let mut text = input.to_owned();
+    if input == "-" {
+        text.clear();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map_err(|error| format!("cannot read the arguments: {error}"))?;
+    }
+    serde_json::from_str(&text).map_err(|error| format!("the arguments are not JSON: {error}"))
+}

@@ -1,0 +1,172 @@
+//! `pintle validate`: are these files what their schemas say?
+//!
+//! Exit code 0 if all are valid, 1 if one is not, 2 if one could not be read or is not JSON.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anstyle::{AnsiColor, Style};
+use pintle_assets::{Assets, Reason, Report};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{ValidateArguments, WorkspaceArguments},
+    config::FileConfig,
+    output,
+    settings::Workspace,
+    workbench,
+};
+
+/// Validates files and folders, for people or as JSON.
+pub fn run(arguments: ValidateArguments) -> Result<ExitCode, String> {
+    let assets = load(arguments.workspace)?;
+    let mut verdicts = Vec::new();
+    for path in &arguments.paths {
+        match files_below(path) {
+            Ok(files) if files.is_empty() => {
+                let problem = "the folder has no JSON files".to_owned();
+                verdicts.push(Verdict { path: path.clone(), report: Err(problem) });
+            }
+            Ok(files) => {
+                let schema = arguments.schema.as_deref();
+                verdicts.extend(files.into_iter().map(|file| judge(&assets, file, schema)));
+            }
+            Err(error) => {
+                verdicts.push(Verdict { path: path.clone(), report: Err(error.to_string()) });
+            }
+        }
+    }
+    if arguments.json {
+        let files: Vec<Value> = verdicts.iter().map(Verdict::to_json).collect();
+        let ok = verdicts.iter().all(|verdict| verdict.exit_code() == 0);
+        output::json(&json!({"ok": ok, "files": files}));
+    } else {
+        print_for_people(&verdicts);
+    }
+    Ok(worst(&verdicts))
+}
+
+/// `pintle --validate PATH`: one file, its result as JSON.
+pub fn run_for_programs(path: &Path, workspace: WorkspaceArguments) -> Result<ExitCode, String> {
+    let assets = load(workspace)?;
+    let verdict = judge(&assets, path.to_owned(), None);
+    output::json(&verdict.result());
+    Ok(worst(&[verdict]))
+}
+
+fn load(arguments: WorkspaceArguments) -> Result<std::sync::Arc<Assets>, String> {
+    let file = FileConfig::load(arguments.config.as_deref())?;
+    Ok(workbench::load_assets(&Workspace::decide(arguments, &file)?))
+}
+
+/// The file itself, or the JSON files below a folder, sorted.
+fn files_below(path: &Path) -> io::Result<Vec<PathBuf>> {
+    if !fs::metadata(path)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            // Links are not followed: they may lead out, or round in circles.
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() && entry.path().extension().is_some_and(|end| end == "json") {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What came of one file: a report, or why there is none.
+struct Verdict {
+    path: PathBuf,
+    report: Result<Report, String>,
+}
+
+fn judge(assets: &Assets, path: PathBuf, schema: Option<&str>) -> Verdict {
+    let report = fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
+        let text = String::from_utf8(bytes)
+            .map_err(|error| format!("not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to() + 1))?;
+        Ok(assets.validate_document(&text, &path.to_string_lossy(), schema))
+    });
+    Verdict { path, report }
+}
+
+impl Verdict {
+    fn exit_code(&self) -> u8 {
+        match &self.report {
+            Ok(Report { ok: true, .. }) => 0,
+            Ok(Report { reason: Some(Reason::NotJson), .. }) | Err(_) => 2,
+            Ok(_) => 1,
+        }
+    }
+
+    /// The result as `validate_asset` would give it.
+    fn result(&self) -> Value {
+        match &self.report {
+            Ok(Report { ok: true, .. }) => json!({"ok": true, "errors": []}),
+            Ok(report) => json!({"ok": false, "reason": report.reason, "errors": report.errors}),
+            Err(problem) => json!({"ok": false, "reason": "io_error", "detail": problem}),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut result = self.result();
+        result["path"] = json!(self.path.to_string_lossy());
+        if let Ok(report) = &self.report {
+            result["schema"] = json!(report.schema);
+        }
+        result
+    }
+}
+
+fn worst(verdicts: &[Verdict]) -> ExitCode {
+    ExitCode::from(verdicts.iter().map(Verdict::exit_code).max().unwrap_or(0))
+}
+
+fn print_for_people(verdicts: &[Verdict]) {
+    let good = AnsiColor::Green.on_default().bold();
+    let bad = AnsiColor::Red.on_default().bold();
+    let dim = Style::new().dimmed();
+    for Verdict { path, report } in verdicts {
+        let path = path.display();
+        match report {
+            Err(problem) => output::line(&format!("{path}: {bad}unreadable{bad:#}: {problem}")),
+            Ok(report) => {
+                let (style, word) = match (report.ok, report.reason) {
+                    (true, _) => (good, "valid"),
+                    (false, Some(Reason::NotJson)) => (bad, "not JSON"),
+                    (false, _) => (bad, "invalid"),
+                };
+                let schema = match report.schema.as_str() {
+                    "" => String::new(),
+                    name => format!(" {dim}(schema {name}){dim:#}"),
+                };
+                output::line(&format!("{path}: {style}{word}{style:#}{schema}"));
+                for error in &report.errors {
+                    let pointer = if error.issue.path.is_empty() { "(root)" } else { &error.issue.path };
+                    let (line, column, msg) = (error.line, error.column, &error.issue.msg);
+                    output::line(&format!("  {line}:{column}  {pointer}  {msg}"));
+                }
+            }
+        }
+    }
+    if verdicts.len() > 1 {
+        let count = |code: u8| verdicts.iter().filter(|verdict| verdict.exit_code() == code).count();
+        output::line(&format!(
+            "{} files: {} valid, {} invalid, {} unreadable",
+            verdicts.len(),
+            count(0),
+            count(1),
+            count(2)
+        ));
+    }
+}

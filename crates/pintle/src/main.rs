@@ -1,0 +1,34 @@
+//! Pintle: safe, fast hands on a workspace for AI agents.
+
+mod cli;
+mod commands;
+mod config;
+mod environment;
+mod notices;
+mod output;
+mod ready;
+mod settings;
+mod workbench;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Arguments, Command};
+
+fn main() -> ExitCode {
+    notices::install_panic_hook();
+    let arguments = Arguments::parse();
+    let result = match (arguments.command, arguments.validate) {
+        (Some(Command::Serve(arguments)), _) => commands::serve::run(arguments),
+        (Some(Command::Validate(arguments)), _) => commands::validate::run(arguments),
+        (Some(Command::Tools(arguments)), _) => commands::tools::run(arguments),
+        (Some(Command::Call(arguments)), _) => commands::call::run(arguments),
+        (None, Some(path)) => commands::validate::run_for_programs(&path, arguments.workspace),
+        (None, None) => unreachable!("the parser demands a command"),
+    };
+    result.unwrap_or_else(|problem| {
+        notices::error(&problem);
+        ExitCode::from(2)
+    })
+}

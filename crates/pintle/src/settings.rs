@@ -1,0 +1,224 @@
+//! What flags, environment, file and defaults mean together. Flags beat the environment, which beats
+//! the file, which beats the defaults.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use pintle_engine::{EnvelopeMode, Options, Timeouts};
+
+use crate::{
+    cli::{Envelope, LogLevel, ProgressWhen, ServeArguments, WorkspaceArguments},
+    config::FileConfig,
+};
+
+/// SemVer and commit: which build this is.
+pub const PROGRAM_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("PINTLE_COMMIT"));
+
+const SUBMODULE: &str = "libs/synesthetic-schemas";
+
+/// The workspace and what belongs to it.
+#[derive(Debug)]
+pub struct Workspace {
+    pub root: PathBuf,
+    pub schemas_dir: Option<PathBuf>,
+    pub examples_dir: Option<PathBuf>,
+    pub backend_url: Option<String>,
+    pub backend_assets_path: String,
+    pub allow_unvalidated: bool,
+    pub timeouts: Timeouts,
+    pub fixtures: bool,
+}
+
+/// How to serve.
+#[derive(Debug)]
+pub struct Serve {
+    pub ready_file: PathBuf,
+    pub log_file: Option<PathBuf>,
+    pub log_level: LogLevel,
+    pub progress_always: bool,
+    pub max_request_bytes: usize,
+    pub drain: Duration,
+    pub engine: Options,
+}
+
+impl Workspace {
+    /// Decides on the workspace, and refuses one that cannot be served.
+    pub fn decide(arguments: WorkspaceArguments, file: &FileConfig) -> Result<Self, String> {
+        let root = arguments.root.or_else(|| file.root.clone()).unwrap_or_else(|| PathBuf::from("."));
+        let root = root
+            .canonicalize()
+            .map_err(|error| format!("the root {} cannot be opened: {error}", root.display()))?;
+        if !root.is_dir() {
+            return Err(format!("the root {} is not a folder; --root takes a folder", root.display()));
+        }
+        let state_dir = arguments.state_dir.or_else(|| file.state_dir.clone()).or_else(default_state_dir);
+        if let Some(state_dir) = state_dir {
+            refuse_inside(&root, &state_dir)?;
+        }
+        let folder = |named: Option<PathBuf>, written: &Option<PathBuf>, name: &str| {
+            let default = root.join(SUBMODULE).join(name);
+            named.or_else(|| written.clone()).or_else(|| default.is_dir().then_some(default))
+        };
+        Ok(Self {
+            schemas_dir: folder(arguments.schemas_dir, &file.schemas_dir, "jsonschema"),
+            examples_dir: folder(arguments.examples_dir, &file.examples_dir, "examples"),
+            backend_url: arguments
+                .backend_url
+                .or_else(|| file.backend_url.clone())
+                .filter(|url| !url.trim().is_empty()),
+            backend_assets_path: arguments
+                .backend_assets_path
+                .or_else(|| file.backend_assets_path.clone())
+                .unwrap_or_else(|| "/synesthetic-assets/".into()),
+            allow_unvalidated: arguments.allow_unvalidated || file.allow_unvalidated.unwrap_or(false),
+            timeouts: timeouts(&arguments.timeout, file)?,
+            fixtures: arguments.fixtures,
+            root,
+        })
+    }
+}
+
+impl Serve {
+    /// Decides on how to serve.
+    pub fn decide(arguments: &ServeArguments, file: &FileConfig, timeouts: Timeouts) -> Result<Self, String> {
+        let defaults = Options::default();
+        let drain = arguments.drain.as_deref().or(file.drain.as_deref()).unwrap_or("30s");
+        let envelope = arguments.envelope.or(file.envelope.map(|word| word.0)).unwrap_or(Envelope::Enforce);
+        let number =
+            |name: &str, typed: Option<usize>, written: Option<usize>, default: usize, least: usize| {
+                let chosen = typed.or(written).unwrap_or(default);
+                if chosen < least {
+                    return Err(format!("{name} is {chosen}; it must be at least {least}"));
+                }
+                Ok(chosen)
+            };
+        Ok(Self {
+            ready_file: arguments
+                .ready_file
+                .clone()
+                .or_else(|| file.ready_file.clone())
+                .unwrap_or_else(|| "/tmp/mcp.ready".into()),
+            log_file: arguments.log_file.clone().or_else(|| file.log_file.clone()),
+            log_level: arguments.log_level.or(file.log_level.map(|word| word.0)).unwrap_or(LogLevel::Info),
+            progress_always: arguments.progress.or(file.progress.map(|word| word.0))
+                == Some(ProgressWhen::Always),
+            max_request_bytes: number(
+                "max_request_bytes",
+                arguments.max_request_bytes,
+                file.max_request_bytes,
+                1 << 20,
+                1,
+            )?,
+            drain: duration(drain).map_err(|problem| format!("drain: {problem}"))?,
+            engine: Options {
+                running: number("running", arguments.running, file.running, defaults.running, 1)?,
+                waiting: number("waiting", arguments.waiting, file.waiting, defaults.waiting, 0)?,
+                max_result_bytes: number(
+                    "max_result_bytes",
+                    arguments.max_result_bytes,
+                    file.max_result_bytes,
+                    defaults.max_result_bytes,
+                    1,
+                )?,
+                timeouts,
+                envelope: match envelope {
+                    Envelope::Enforce => EnvelopeMode::Enforce,
+                    Envelope::Shadow => EnvelopeMode::Shadow,
+                },
+                deterministic: arguments.deterministic || file.deterministic.unwrap_or(false),
+                tooling_version: PROGRAM_VERSION.into(),
+            },
+        })
+    }
+}
+
+fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
+    let mut chosen = Timeouts { by_tool: HashMap::new(), ..Timeouts::default() };
+    let written = file.timeouts.iter().map(|(tool, text)| (tool.as_str(), text.as_str()));
+    let typed = typed.iter().map(|text| text.split_once('=').unwrap_or(("default", text)));
+    for (tool, text) in written.chain(typed) {
+        let timeout = duration(text).map_err(|problem| format!("timeout of {tool}: {problem}"))?;
+        if tool == "default" {
+            chosen.default = timeout;
+        } else {
+            chosen.by_tool.insert(tool.to_owned(), timeout);
+        }
+    }
+    Ok(chosen)
+}
+
+/// Reads `1500ms`, `20s`, `2m`, `0`.
+fn duration(text: &str) -> Result<Duration, String> {
+    if text.trim() == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let parsed = text.trim().parse::<jiff::SignedDuration>().ok();
+    parsed
+        .and_then(|parsed| Duration::try_from(parsed).ok())
+        .ok_or_else(|| format!("`{text}` is not a duration; write it as `1500ms`, `20s`, `2m` or `0`"))
+}
+
+fn default_state_dir() -> Option<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let from_xdg = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute);
+    let from_home = || Some(std::env::home_dir().and_then(absolute)?.join(".local/state"));
+    Some(from_xdg.or_else(from_home)?.join("pintle"))
+}
+
+/// What lies in the root is the workspace's: the tools could read and change Pintle's own files there.
+fn refuse_inside(root: &Path, state_dir: &Path) -> Result<(), String> {
+    let resolved = resolve_existing(&std::path::absolute(state_dir).unwrap_or(state_dir.to_owned()));
+    if resolved.starts_with(root) {
+        return Err(format!(
+            "the state folder {} lies inside the root {}, where the tools could change it; \
+             name one outside with --state-dir (PINTLE_STATE_DIR), or choose a smaller --root",
+            state_dir.display(),
+            root.display()
+        ));
+    }
+    Ok(())
+}
+
+/// The real place of a path whose last parts may not exist yet.
+fn resolve_existing(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return real.join(rest);
+        }
+    }
+    path.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, millis) in
+            [("1500ms", 1500), ("20s", 20_000), ("2m", 120_000), ("0", 0), ("1h", 3_600_000)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "20", "-5s", "soon"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn flags_beat_the_file_tool_by_tool() {
+        let file = FileConfig {
+            timeouts: [("default", "5s"), ("a", "1s"), ("b", "2s")]
+                .map(|(tool, text)| (tool.to_owned(), text.to_owned()))
+                .into(),
+            ..FileConfig::default()
+        };
+        let chosen = timeouts(&["a=3s".into()], &file).expect("reads");
+        assert_eq!(chosen.default, Duration::from_secs(5));
+        assert_eq!(chosen.by_tool["a"], Duration::from_secs(3));
+        assert_eq!(chosen.by_tool["b"], Duration::from_secs(2));
+    }
+}
