@@ -1,0 +1,126 @@
+//! The assets toolset beyond its transcripts: arbitrary values, hostile folders.
+
+use std::{fs, os::unix::fs::symlink};
+
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use serde_json::{Map, Value, json};
+
+use crate::support::{Setup, data};
+
+/// Any JSON value; keys and numbers that are easy to get wrong among them.
+fn any_json() -> impl Strategy<Value = Value> {
+    let key = prop_oneof![
+        prop::sample::select(vec!["", "a", "b", "~", "/", "~0", "~1", "a/b", "m~n", "0", "-", "é", "\u{0}"])
+            .prop_map(str::to_owned),
+        ".{0,4}",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(vec![json!(0), json!(0.0), json!(-0.0), json!(1), json!(1.0)]),
+        ".{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+#[test]
+fn a_diff_applied_to_base_gives_new_and_is_sorted() {
+    let mut server = Setup::new().arg("--log-level=off").start();
+    let mut runner = TestRunner::deterministic();
+    let values = any_json();
+    for _ in 0..400 {
+        let value = |runner: &mut TestRunner| values.new_tree(runner).expect("a value").current();
+        let (mut base, new) = (value(&mut runner), value(&mut runner));
+        let result = server.result("diff_assets", json!({"base": base, "new": new}));
+        assert_eq!(result["ok"], json!(true));
+        let operations = result["patch"].as_array().expect("a patch");
+        let rank = |operation: &Value| match operation["op"].as_str() {
+            Some("remove") => 0,
+            Some("add") => 1,
+            Some("replace") => 2,
+            other => panic!("{other:?} is not allowed"),
+        };
+        let order: Vec<_> =
+            operations.iter().map(|item| (item["path"].as_str().expect("a path"), rank(item))).collect();
+        assert!(order.is_sorted(), "{order:?}");
+        let patch: json_patch::Patch = serde_json::from_value(result["patch"].clone()).expect("a patch");
+        json_patch::patch(&mut base, &patch).unwrap_or_else(|error| panic!("{error}: {result}"));
+        assert_eq!(base, new, "{result}");
+    }
+    server.finish();
+}
+
+#[test]
+fn every_example_that_should_be_valid_is() {
+    let mut server = Setup::assets().start();
+    let listed = server.result("list_examples", json!({}));
+    for example in listed["examples"].as_array().expect("examples") {
+        let path = example["path"].as_str().expect("a path");
+        let got = server.result("get_example", json!({"path": path}));
+        let expected = !path.starts_with("Unknown") && path != "lamp/broken.json";
+        assert_eq!(got["validated"], json!(expected), "{path}: {got}");
+    }
+    server.finish();
+}
+
+#[test]
+fn a_link_out_of_the_folders_is_not_followed() {
+    let setup = Setup::new();
+    let (schemas, examples) = (setup.path("schemas"), setup.path("examples"));
+    for folder in [&schemas, &examples] {
+        fs::create_dir(folder).expect("a folder");
+        symlink(data().join("schemas/lamp.schema.json"), folder.join("linked.json")).expect("a link");
+        symlink(data().join("schemas"), folder.join("folder")).expect("a link");
+        fs::write(folder.join("inside.json"), "{}").expect("writes");
+    }
+    let mut server = setup.env("SYN_SCHEMAS_DIR", &schemas).env("SYN_EXAMPLES_DIR", &examples).start();
+    let listed = server.result("list_schemas", json!({}));
+    assert_eq!(listed["schemas"], json!([{"name": "inside", "version": "", "path": "inside.json"}]));
+    let listed = server.result("list_examples", json!({}));
+    assert_eq!(listed["examples"], json!([{"component": "inside", "path": "inside.json"}]));
+    for path in ["linked.json", "folder/lamp.schema.json", "folder"] {
+        let got = server.result("get_example", json!({"path": path}));
+        assert_eq!(got, json!({"ok": false, "reason": "not_found"}), "{path}");
+    }
+    server.finish();
+}
+
+#[test]
+fn files_are_read_at_start_only() {
+    let setup = Setup::new();
+    let schemas = setup.path("schemas");
+    fs::create_dir(&schemas).expect("a folder");
+    fs::write(schemas.join("one.json"), "true").expect("writes");
+    let mut server = setup.env("SYN_SCHEMAS_DIR", &schemas).start();
+    let before = server.result("list_schemas", json!({}));
+    fs::write(schemas.join("two.json"), "true").expect("writes");
+    fs::remove_file(schemas.join("one.json")).expect("removes");
+    assert_eq!(server.result("list_schemas", json!({})), before);
+    assert_eq!(server.result("validate_asset", json!({"asset": 1, "schema": "one"}))["ok"], json!(true));
+    server.finish();
+}
+
+#[test]
+fn a_large_asset_does_not_hold_up_a_cancel() {
+    // Many errors in a large asset: heavy for a moment, but the pipe stays alive.
+    let mut server = Setup::assets().start();
+    let lamps: Vec<Value> = (0..20_000).map(|number| json!({"name": number})).collect();
+    let result = server.result(
+        "validate_asset",
+        json!({"asset": {"name": "x", "lamps": lamps}, "schema": "synesthetic-asset"}),
+    );
+    assert_eq!(result["reason"], json!("validation_failed"));
+    let paths: Vec<_> =
+        result["errors"].as_array().expect("errors").iter().map(|error| error["path"].as_str()).collect();
+    assert!(paths.is_sorted());
+    server.finish();
+}

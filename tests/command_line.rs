@@ -1,0 +1,132 @@
+//! The other commands, and the configuration.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{data, pintle, run};
+
+#[test]
+fn tools_lists_every_tool_for_people_and_programs() {
+    let (code, output, _) = run(pintle().arg("tools").current_dir(data()), b"");
+    assert_eq!(code, Some(0));
+    let names: Vec<_> = output.lines().filter_map(|line| line.split('\t').next()).collect();
+    let expected = [
+        "diff_assets",
+        "get_example",
+        "get_schema",
+        "list_examples",
+        "list_schemas",
+        "populate_backend",
+        "validate_asset",
+    ];
+    assert_eq!(names, expected);
+    let (_, output, _) = run(pintle().args(["tools", "--json"]).current_dir(data()), b"");
+    let listed: Value = serde_json::from_str(&output).expect("JSON");
+    assert_eq!(listed["tools"].as_array().map(Vec::len), Some(expected.len()));
+}
+
+#[test]
+fn call_prints_the_result_and_tells_failures_by_its_exit_code() {
+    let call = |arguments: &[&str], input: &[u8]| {
+        run(pintle().arg("call").args(arguments).arg("--fixtures").current_dir(data()), input)
+    };
+    let (code, output, _) = call(&["test_echo", r#"{"value":[1,null]}"#], b"");
+    assert_eq!((code, output.as_str()), (Some(0), "{\"value\":[1,null]}\n"));
+    let (code, output, _) = call(&["test_echo", "-"], br#"{"value":2}"#);
+    assert_eq!((code, output.as_str()), (Some(0), "{\"value\":2}\n"));
+    let (code, output, errors) = call(&["get_schema", r#"{"name":"x"}"#], b"");
+    assert_eq!((code, output.as_str()), (Some(1), "{\"ok\":false,\"reason\":\"not_found\"}\n"));
+    assert!(errors.contains("NOT_FOUND"), "{errors}");
+    let (code, output, errors) = call(&["test_echo", "{}", "--json"], b"");
+    assert_eq!(code, Some(1));
+    assert_eq!(serde_json::from_str::<Value>(&output).expect("JSON")["code"], json!("INVALID_REQUEST"));
+    assert!(errors.contains("argument `value` is missing"), "{errors}");
+    let (code, _, errors) = call(&["test_ecko"], b"");
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("the nearest known tool is `test_echo`"), "{errors}");
+    let (code, _, errors) = call(&["test_echo", "{"], b"");
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("not JSON"), "{errors}");
+}
+
+#[test]
+fn flags_beat_the_environment_which_beats_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["file", "variable", "flag"] {
+        fs::create_dir(folder.path().join(name)).expect("a folder");
+        fs::write(folder.path().join(name).join(format!("{name}.json")), "true").expect("writes");
+    }
+    fs::write(folder.path().join("pintle.toml"), "schemas_dir = \"file\"\n").expect("writes");
+    let listed = |variable: Option<&str>, flag: Option<&str>| {
+        let mut command = pintle();
+        command.args(["call", "list_schemas"]).current_dir(folder.path());
+        if let Some(folder) = variable {
+            command.env("SYN_SCHEMAS_DIR", folder);
+        }
+        if let Some(folder) = flag {
+            command.args(["--schemas-dir", folder]);
+        }
+        let (code, output, errors) = run(&mut command, b"");
+        assert_eq!(code, Some(0), "{errors}");
+        let listed: Value = serde_json::from_str(&output).expect("JSON");
+        listed["schemas"][0]["name"].as_str().expect("a name").to_owned()
+    };
+    assert_eq!(listed(None, None), "file");
+    assert_eq!(listed(Some("variable"), None), "variable");
+    assert_eq!(listed(Some("variable"), Some("flag")), "flag");
+}
+
+#[test]
+fn an_unknown_key_in_the_file_stops_the_start_and_names_the_nearest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (text, told) in [
+        ("shemas_dir = \"x\"", "line 1: unknown key `shemas_dir`; the nearest known one is `schemas_dir`"),
+        ("[timeout]\nx = \"1s\"", "the nearest known one is `timeouts`"),
+        ("[timeouts]\nlist_schema = \"1s\"", "the nearest is `list_schemas`"),
+        ("drain = \"soon\"", "`soon` is not a duration"),
+        ("root = 5", "/root"),
+        ("root = [", "line 1"),
+    ] {
+        fs::write(folder.path().join("pintle.toml"), text).expect("writes");
+        let (code, output, errors) = run(pintle().arg("serve").current_dir(folder.path()), b"");
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{text}");
+        assert!(errors.contains(told), "{text}: {errors}");
+    }
+}
+
+#[test]
+fn a_state_folder_inside_the_root_stops_the_start_with_the_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("root");
+    fs::create_dir(&root).expect("a root");
+    std::os::unix::fs::symlink(&root, folder.path().join("link")).expect("a link");
+    for state in ["root/state", "root", "link/a/b", "root/../root/x"] {
+        let mut command = pintle();
+        command.arg("serve").arg("--root").arg(&root).arg("--state-dir").arg(folder.path().join(state));
+        let (code, _, errors) = run(&mut command, b"");
+        assert_eq!(code, Some(2), "{state}");
+        assert!(errors.contains("--state-dir"), "{state}: {errors}");
+    }
+}
+
+#[test]
+fn a_root_that_is_not_there_stops_the_start() {
+    let (code, _, errors) = run(pintle().args(["serve", "--root", "/no/such/folder"]), b"");
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("/no/such/folder"), "{errors}");
+}
+
+#[test]
+fn a_variable_that_looks_like_a_setting_but_is_none_is_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = pintle();
+    command.arg("serve").current_dir(folder.path()).env("PINTLE_LOG_FIEL", "x");
+    command.env("MCP_READY_FILE", folder.path().join("ready"));
+    let (code, _, errors) = run(&mut command, b"");
+    assert_eq!(code, Some(0));
+    assert!(
+        errors.contains("PINTLE_LOG_FIEL is not a setting; the nearest one is PINTLE_LOG_FILE"),
+        "{errors}"
+    );
+}

@@ -1,0 +1,164 @@
+//! Getting ready, and coming to an end.
+
+use std::{
+    fs,
+    io::Read,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::{PATIENCE, Setup, pintle, request};
+
+#[test]
+fn the_ready_file_is_there_while_serving_and_gone_after() {
+    let mut server = Setup::new().start();
+    let ready = server.path("ready");
+    let content = fs::read_to_string(&ready).expect("the ready file");
+    let (pid, time) = content.strip_suffix('\n').and_then(|line| line.split_once(' ')).expect("two words");
+    assert_eq!(pid, server.pid().to_string());
+    assert!(time.len() >= 20 && time.as_bytes()[10] == b'T' && time.ends_with('Z'), "{time}");
+    assert!(server.stderr().contains("mcp:ready mode=stdio\n"), "{}", server.stderr());
+    server.close_stdin();
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!ready.exists());
+}
+
+#[test]
+fn a_ready_file_that_another_process_wrote_is_left_alone() {
+    let mut server = Setup::new().start();
+    let ready = server.path("ready");
+    fs::write(&ready, "1 2026-01-01T00:00:00Z\n").expect("writes");
+    server.close_stdin();
+    assert_eq!(server.wait().code(), Some(0));
+    assert_eq!(fs::read_to_string(&ready).expect("still there"), "1 2026-01-01T00:00:00Z\n");
+}
+
+#[test]
+fn a_ready_file_that_cannot_be_written_is_a_warning() {
+    let setup = Setup::fixtures();
+    let path = setup.path("no/such/folder/ready");
+    let mut server = setup.env("MCP_READY_FILE", path).start();
+    assert_eq!(server.result("test_echo", json!({"value": 1})), json!({"value": 1}));
+    assert!(server.finish().contains("warning: cannot write the ready file"));
+}
+
+#[test]
+fn a_signal_lets_the_running_call_finish_and_cancels_those_that_wait() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut server = Setup::fixtures().start();
+        let ready = server.path("ready");
+        let mut running = request(json!(1), "test_progress", json!({"count": 3, "everyMs": 500}));
+        running["meta"] = json!({"progressToken": 1});
+        server.send(&running);
+        server.request(json!(2), "test_echo", json!({"value": 2}));
+        assert_eq!(server.frame()["method"], json!("notifications/progress"));
+        server.signal(signal);
+        let mut frame = server.frame();
+        while frame.get("method").is_some() {
+            frame = server.frame();
+        }
+        assert_eq!((&frame["id"], &frame["result"]), (&json!(1), &json!({"count": 3})), "{frame}");
+        let frame = server.frame();
+        assert_eq!((&frame["id"], &frame["error"]["data"]["code"]), (&json!(2), &json!("CANCELLED")));
+        assert_eq!(server.wait().code(), Some(0));
+        assert_eq!(server.remaining_frames(), Vec::<String>::new());
+        assert!(!ready.exists());
+    }
+}
+
+#[test]
+fn a_call_that_outlasts_the_drain_is_cancelled() {
+    let mut server = Setup::fixtures().arg("--drain=100ms").start();
+    server.request(json!(1), "test_sleep", json!({"ms": 60_000}));
+    // Answered in its turn only after the sleep: what has been read is seen in the log of neither.
+    server.request(json!(2), "test_echo", json!({"value": 2}));
+    wait_until_read(&server);
+    server.signal(Signal::TERM);
+    for id in [1, 2] {
+        let frame = server.frame();
+        assert_eq!((&frame["id"], &frame["error"]["data"]["code"]), (&json!(id), &json!("CANCELLED")));
+    }
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let mut server = Setup::fixtures().start();
+    let ready = server.path("ready");
+    server.request(json!(1), "test_sleep", json!({"ms": 60_000}));
+    wait_until_read(&server);
+    let started = Instant::now();
+    server.signal(Signal::TERM);
+    while server.is_running() && started.elapsed() < PATIENCE {
+        server.signal_if_running(Signal::TERM);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server.wait();
+    assert!(started.elapsed() < Duration::from_secs(20), "it waited for the call");
+    assert!(!ready.exists());
+}
+
+#[test]
+fn a_client_that_stops_reading_ends_the_server_and_its_calls() {
+    let mut server = Setup::fixtures().start_without_reader();
+    server.send(&request(json!(1), "test_sleep", json!({"ms": 60_000})));
+    server.drop_stdout();
+    // Standard input stays open: the closed output alone must end it.
+    let started = Instant::now();
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(started.elapsed() < Duration::from_secs(20), "it waited for the call");
+}
+
+#[test]
+fn standard_output_has_frames_only_at_every_log_level() {
+    for level in ["off", "error", "warn", "info", "debug"] {
+        let mut server = Setup::fixtures().arg(format!("--log-level={level}")).start();
+        server.write(b"nonsense\n");
+        assert_eq!(server.frame()["error"]["code"], json!(-32700));
+        assert_eq!(server.call("test_panic", json!({}))["error"]["code"], json!(-32603));
+        assert_eq!(server.call("list_schemas", json!({}))["result"]["ok"], json!(true));
+        server.close_stdin();
+        assert_eq!(server.wait().code(), Some(0));
+        assert_eq!(server.remaining_frames(), Vec::<String>::new(), "{level}");
+    }
+}
+
+#[test]
+fn an_unread_error_stream_does_not_stop_the_server() {
+    const COUNT: usize = 2_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = pintle()
+        .args(["serve", "--fixtures", "--state-dir"])
+        .arg(folder.path().join("state"))
+        .env("MCP_READY_FILE", folder.path().join("ready"))
+        .current_dir(crate::support::data())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut stdin = child.stdin.take().expect("stdin");
+    let writer = std::thread::spawn(move || {
+        use std::io::Write;
+        for number in 0..COUNT {
+            writeln!(stdin, "{}", request(json!(number), "test_echo", json!({"value": 1}))).expect("reads");
+        }
+    });
+    let mut output = String::new();
+    child.stdout.take().expect("stdout").read_to_string(&mut output).expect("text");
+    writer.join().expect("writes");
+    assert_eq!(output.lines().count(), COUNT);
+    assert_eq!(child.wait().expect("ends").code(), Some(0));
+}
+
+/// Waits until the server has taken what was sent: its standard input is empty.
+fn wait_until_read(server: &crate::support::Server) {
+    let started = Instant::now();
+    while server.unread_input() > 0 {
+        assert!(started.elapsed() < PATIENCE, "the server does not read");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

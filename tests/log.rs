@@ -1,0 +1,143 @@
+//! The call log: one whole record a call, and nothing of what callers say.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Setup, golden, request};
+
+/// The build's version changes with every commit; all else is compared.
+fn fixed(record: &str) -> String {
+    let mut record: Value = serde_json::from_str(record).expect("a record");
+    let version = &mut record["metadata"]["toolingVersion"];
+    assert!(version.as_str().is_some_and(|version| version.starts_with("0.1.0+")), "{version}");
+    *version = json!("VERSION");
+    record.to_string()
+}
+
+/// Compares with a file, or writes it when told to (`UPDATE_GOLDEN=1`).
+fn assert_golden(name: &str, found: &str) {
+    let path = golden().join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, found).expect("writes");
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, expected, "{name} differs; UPDATE_GOLDEN=1 rewrites it");
+}
+
+const ENVELOPE_FAILURES: &[&str] = &[
+    "nonsense",
+    "[]",
+    r#"{"id":1,"method":"test_echo","params":{}}"#,
+    r#"{"jsonrpc":"2.0","id":"two","method":"test_echo","params":{"value":1},"extra":true}"#,
+    r#"{"jsonrpc":"2.0","id":3,"method":"test_echo"}"#,
+    r#"{"jsonrpc":"2.0","id":null,"method":"test_echo","params":{"value":1}}"#,
+    r#"{"jsonrpc":"2.0","method":"test_echo","params":{"value":1}}"#,
+    r#"{"jsonrpc":"2.0","id":4,"method":"test_echo","params":{"value":1},"meta":{"colour":"red"}}"#,
+];
+
+fn log_of(arguments: &[&str], lines: &[&str]) -> (Vec<Value>, String) {
+    let mut setup = Setup::fixtures().arg("--deterministic");
+    for argument in arguments {
+        setup = setup.arg(argument);
+    }
+    let path = setup.path("calls.jsonl");
+    let mut server = setup.arg("--log-file").arg(&path).start();
+    let mut replies = Vec::new();
+    for line in lines {
+        server.write(format!("{line}\n").as_bytes());
+        replies.push(server.frame());
+    }
+    server.close_stdin();
+    assert_eq!(server.wait().code(), Some(0));
+    let log = fs::read_to_string(&path).expect("the log");
+    (replies, log.lines().map(|line| fixed(line) + "\n").collect())
+}
+
+#[test]
+fn envelope_failures_are_logged_as_the_golden_records_say() {
+    let (_, log) = log_of(&[], ENVELOPE_FAILURES);
+    assert_golden("envelope_failures.log.jsonl", &log);
+}
+
+#[test]
+fn shadow_mode_logs_what_enforce_refuses_and_lets_it_through() {
+    let (replies, log) = log_of(&["--envelope=shadow"], ENVELOPE_FAILURES);
+    assert_golden("envelope_shadow.log.jsonl", &log);
+    let shadowed = log.lines().filter(|line| line.contains(r#""status":"shadow""#)).count();
+    assert_eq!(shadowed, 6, "{log}");
+    assert_eq!(replies[0]["error"]["code"], json!(-32700));
+    assert_eq!(replies[1]["error"]["code"], json!(-32600));
+    for index in [3, 5, 6, 7] {
+        assert_eq!(replies[index]["result"], json!({"value": 1}), "{index}");
+    }
+}
+
+#[test]
+fn calls_are_logged_as_the_golden_records_say() {
+    let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let meta = json!({"agentId": "agent-7", "runId": "run-9", "traceparent": traceparent});
+    let mut traced = request(json!(1), "test_echo", json!({"value": "x"}));
+    traced["meta"] = meta;
+    let mut keyed = request(json!("2"), "test_echo", json!({"value": "x"}));
+    keyed["idempotencyKey"] = json!("k");
+    let lines = [
+        traced.to_string(),
+        keyed.to_string(),
+        keyed.to_string(),
+        request(json!(3), "test_panic", json!({})).to_string(),
+        request(json!(4), "test_echo", json!({"valu": 1})).to_string(),
+        request(json!(5), "nothing", json!({})).to_string(),
+        request(json!(6), "get_schema", json!({"name": "x"})).to_string(),
+        request(json!(7), "mcp.tool.invoke", json!({"tool": "mcp.tool:test_echo", "input": {"value": 1}}))
+            .to_string(),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let (_, log) = log_of(&[], &lines);
+    assert_golden("calls.log.jsonl", &log);
+}
+
+#[test]
+fn the_log_never_quotes_what_a_caller_sends() {
+    const SECRET: &str = "hunter2-do-not-log";
+    let mut server = Setup::assets().arg("--fixtures").arg("--log-level=debug").start();
+    let calls = [
+        request(json!(1), "test_echo", json!({"value": SECRET})),
+        request(json!(2), "test_echo", json!({"value": 1, SECRET: 1})),
+        request(
+            json!(3),
+            "validate_asset",
+            json!({"asset": {"name": SECRET, "watts": SECRET}, "schema": "lamp"}),
+        ),
+        request(json!(4), "get_schema", json!({"name": SECRET})),
+        request(json!(5), "get_example", json!({"path": SECRET})),
+        json!({"jsonrpc": "2.0", "id": 6, "method": "test_echo", "params": {}, SECRET: SECRET}),
+        json!([SECRET]),
+    ];
+    for call in &calls {
+        server.send(call);
+        server.frame();
+    }
+    server.write(format!("{{{SECRET}\n").as_bytes());
+    server.frame();
+    server.records(calls.len() + 1);
+    let stderr = server.finish();
+    assert!(!stderr.contains(SECRET), "{stderr}");
+}
+
+#[test]
+fn each_call_and_each_refusal_has_exactly_one_record() {
+    let mut server = Setup::fixtures().start();
+    for number in 0..50 {
+        server.request(json!(number), "test_echo", json!({"value": number}));
+        server.write(b"{}\n");
+    }
+    for _ in 0..100 {
+        server.frame();
+    }
+    let stderr = server.finish();
+    let records: Vec<Value> = stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(records.len(), 100);
+    let ids: Vec<_> = records.iter().filter_map(|record| record["requestId"].as_str()).collect();
+    assert_eq!(ids, (0..50).map(|number| number.to_string()).collect::<Vec<_>>());
+}

@@ -1,0 +1,17 @@
+//! What Pintle promises, seen from outside: every test starts the real binary and speaks to it.
+
+mod support;
+
+mod assets;
+mod backend;
+mod cancel;
+mod command_line;
+mod failures;
+mod framing;
+mod idempotency;
+mod lifecycle;
+mod log;
+mod progress;
+mod schema_suite;
+mod transcripts;
+mod validate_command;

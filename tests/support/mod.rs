@@ -1,0 +1,325 @@
+//! The real binary, started and spoken to.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Long enough for a busy machine, short enough to end a test that hangs.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The folder of the project's own test data.
+pub fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").canonicalize().expect("test data")
+}
+
+/// The folder of expected transcripts and logs.
+pub fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").canonicalize().expect("golden data")
+}
+
+/// The binary in an environment of its own: nothing of the machine's shows through.
+pub fn pintle() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+/// A server to be started.
+pub struct Setup {
+    command: Command,
+    folder: TempDir,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Setup {
+    /// With an empty root, and its own state folder and ready file.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("root");
+        std::fs::create_dir(&root).expect("a root");
+        let mut command = pintle();
+        command.arg("serve").current_dir(&root);
+        command.env("PINTLE_STATE_DIR", folder.path().join("state"));
+        command.env("MCP_READY_FILE", folder.path().join("ready"));
+        Self { command, folder }
+    }
+
+    /// With the test tools.
+    pub fn fixtures() -> Self {
+        Self::new().arg("--fixtures")
+    }
+
+    /// With the test data's schemas and examples.
+    pub fn assets() -> Self {
+        Self::new()
+            .env("SYN_SCHEMAS_DIR", data().join("schemas"))
+            .env("SYN_EXAMPLES_DIR", data().join("examples"))
+    }
+
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// A path in the server's own folder, outside the root.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub fn start(self) -> Server {
+        let mut server = self.start_without_reader();
+        let (sender, lines) = mpsc::channel();
+        let mut stdout = BufReader::new(server.child.stdout.take().expect("stdout"));
+        server.lines = lines;
+        server.readers.push(std::thread::spawn(move || {
+            let mut line = Vec::new();
+            while stdout.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+                if sender.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        }));
+        server
+    }
+
+    /// Starts the server, and reads nothing of its standard output.
+    pub fn start_without_reader(mut self) -> Server {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("starts");
+        let stdin = child.stdin.take();
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let mut errors = BufReader::new(child.stderr.take().expect("stderr"));
+        let (ready_sender, ready) = mpsc::channel();
+        let gathered = Arc::clone(&stderr);
+        let error_reader = std::thread::spawn(move || {
+            let mut line = String::new();
+            while errors.read_line(&mut line).is_ok_and(|count| count > 0) {
+                if line.starts_with("mcp:ready") {
+                    let _ = ready_sender.send(());
+                }
+                gathered.lock().expect("unpoisoned").push_str(&line);
+                line.clear();
+            }
+        });
+        if ready.recv_timeout(PATIENCE).is_err() {
+            panic!("the server did not get ready: {}", stderr.lock().expect("unpoisoned"));
+        }
+        let lines = mpsc::channel().1;
+        Server { child, stdin, lines, stderr, readers: vec![error_reader], folder: self.folder }
+    }
+}
+
+/// A server that is running.
+pub struct Server {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: mpsc::Receiver<Vec<u8>>,
+    stderr: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+    folder: TempDir,
+}
+
+impl Server {
+    /// Writes bytes as they are.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin.write_all(bytes).expect("the server reads");
+        stdin.flush().expect("the server reads");
+    }
+
+    /// Sends one line.
+    pub fn send(&mut self, message: &Value) {
+        self.write(format!("{message}\n").as_bytes());
+    }
+
+    /// Sends a direct request.
+    pub fn request(&mut self, id: Value, method: &str, params: Value) {
+        self.send(&request(id, method, params));
+    }
+
+    /// The next frame on standard output, as text.
+    pub fn line(&self) -> String {
+        let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            panic!("no frame came; stderr: {}", self.stderr());
+        });
+        let text = String::from_utf8(line).expect("frames are UTF-8");
+        text.strip_suffix('\n').expect("frames end with a newline").to_owned()
+    }
+
+    /// The next frame on standard output.
+    pub fn frame(&self) -> Value {
+        let line = self.line();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON ({error}): {line}"))
+    }
+
+    /// Sends a request and waits for the next frame.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.request(json!(1), method, params);
+        let frame = self.frame();
+        assert_eq!(frame["id"], json!(1), "{frame}");
+        frame
+    }
+
+    /// The result of a call.
+    pub fn result(&mut self, method: &str, params: Value) -> Value {
+        let frame = self.call(method, params);
+        frame.get("result").cloned().unwrap_or_else(|| panic!("not a result: {frame}"))
+    }
+
+    /// The error object of a call.
+    pub fn error(&mut self, method: &str, params: Value) -> Value {
+        let frame = self.call(method, params);
+        frame.pointer("/error/data").cloned().unwrap_or_else(|| panic!("not an error: {frame}"))
+    }
+
+    /// Another handle to standard input, for a thread that writes while this one reads.
+    pub fn take_stdin(&mut self) -> ChildStdin {
+        self.stdin.take().expect("stdin is open")
+    }
+
+    /// Closes standard input.
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Whether no frame is there and none comes before the server ends.
+    pub fn remaining_frames(&self) -> Vec<String> {
+        let mut frames = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            frames.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+        }
+        frames
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("the server is there");
+    }
+
+    /// Sends a signal, unless the server has ended.
+    pub fn signal_if_running(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+
+    /// Whether the server has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("waits").is_none()
+    }
+
+    /// Closes the reading end of the server's standard output.
+    pub fn drop_stdout(&mut self) {
+        drop(self.child.stdout.take().expect("nobody reads it"));
+    }
+
+    /// How much of what was sent the server has not read yet.
+    pub fn unread_input(&self) -> u64 {
+        rustix::io::ioctl_fionread(self.stdin.as_ref().expect("stdin is open")).expect("a pipe")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What came on standard error so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.lock().expect("unpoisoned").clone()
+    }
+
+    /// The call records on standard error, once there are as many.
+    pub fn records(&self, count: usize) -> Vec<Value> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let records: Vec<Value> =
+                self.stderr().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+            if records.len() >= count {
+                return records;
+            }
+            assert!(Instant::now() < deadline, "only {} records: {}", records.len(), self.stderr());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// A path in the server's own folder, outside the root.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Waits for the server's end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("waits") {
+                for reader in self.readers.drain(..) {
+                    reader.join().expect("reads to the end");
+                }
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the server does not end: {}", self.stderr());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Closes standard input and waits for a clean end.
+    pub fn finish(mut self) -> String {
+        self.close_stdin();
+        let status = self.wait();
+        assert_eq!(status.code(), Some(0), "{}", self.stderr());
+        self.stderr()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A direct request.
+pub fn request(id: Value, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// Runs the binary to its end.
+pub fn run(command: &mut Command, input: &[u8]) -> (Option<i32>, String, String) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut stdin = child.stdin.take().expect("stdin");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        // A program that ends without reading everything is no failure of the test.
+        let _ = stdin.write_all(&input);
+    });
+    let mut errors = child.stderr.take().expect("stderr");
+    let error_reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        errors.read_to_string(&mut text).map(|_| text)
+    });
+    let mut output = String::new();
+    child.stdout.take().expect("stdout").read_to_string(&mut output).expect("text");
+    let status = child.wait().expect("ends");
+    writer.join().expect("writes");
+    let errors = error_reader.join().expect("reads").expect("text");
+    (status.code(), output, errors)
+}
