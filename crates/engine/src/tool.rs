@@ -27,6 +27,12 @@ pub trait Tool: Send + Sync + 'static {
     /// Rises with every change of meaning.
     const SCHEMA_VERSION: u32 = 1;
 
+    /// Reads the arguments, which have passed the input schema. A tool that takes large values moves
+    /// them out by hand: reading a JSON value from a JSON value would build all of it anew.
+    fn read_input(arguments: Value) -> Result<Self::Input, serde_json::Error> {
+        serde_json::from_value(arguments)
+    }
+
     /// Does the work.
     fn run(
         &self,
@@ -109,7 +115,7 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
         call: CallContext,
     ) -> Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>> {
         Box::pin(async move {
-            let input = serde_json::from_value(arguments).map_err(|error| {
+            let input = T::read_input(arguments).map_err(|error| {
                 Fault::new(ErrorCode::InvalidRequest, format!("the arguments do not fit: {error}"))
             })?;
             let output = self.tool.run(input, call).await?;

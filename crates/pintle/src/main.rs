@@ -16,6 +16,11 @@ use clap::Parser;
 
 use crate::cli::{Arguments, Command};
 
+// Requests are parsed by one thread and dropped by another. The system's allocator locks an arena for
+// each such value, and the two threads wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     notices::install_panic_hook();
     let arguments = Arguments::parse();

@@ -43,6 +43,10 @@ impl Tool for DiffAssets {
         remove and replace. Objects are compared member by member; an array that differs is replaced whole.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
+    fn read_input(mut arguments: Value) -> Result<Input, serde_json::Error> {
+        Ok(Input { base: arguments["base"].take(), new: arguments["new"].take() })
+    }
+
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let Input { base, new } = input;
         let patch = match is_heavy(&base) || is_heavy(&new) {

@@ -132,6 +132,11 @@ impl Tool for PopulateBackend {
         open_world_hint: true,
     };
 
+    fn read_input(mut arguments: Value) -> Result<Input, serde_json::Error> {
+        let asset = arguments["asset"].take();
+        Ok(Input { asset, ..serde_json::from_value(arguments)? })
+    }
+
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let Some(backend) = self.0.backend() else {
             return Ok(Output::unsupported("backend disabled"));

@@ -68,6 +68,11 @@ impl Tool for ValidateAsset {
         `schema_not_found`. Nothing is stored.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
+    fn read_input(mut arguments: Value) -> Result<Input, serde_json::Error> {
+        let asset = arguments["asset"].take();
+        Ok(Input { asset, ..serde_json::from_value(arguments)? })
+    }
+
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let errors = match self.0.schemas().find(&input.schema) {
             Some(found) => found.issues_in_call(input.asset, &call).await?,
