@@ -124,3 +124,53 @@ fn a_large_asset_does_not_hold_up_a_cancel() {
     assert!(paths.is_sorted());
     server.finish();
 }
+
+/// A schema of a tree whose inner nodes are one of several kinds.
+fn tree_of_choices() -> Value {
+    let kind = |name: &str| {
+        let properties = json!({"kind": {"const": name}, "child": {"$ref": "node.json"}});
+        json!({"properties": properties, "required": ["kind", "child"]})
+    };
+    let leaf = json!({"properties": {"size": {"type": "number"}}, "required": ["size"]});
+    json!({"oneOf": [leaf, kind("translate"), kind("rotate"), kind("scale")]})
+}
+
+#[test]
+fn choices_within_choices_are_judged_and_their_errors_are_not_listed_without_end() {
+    let setup = Setup::new();
+    let schemas = setup.path("schemas");
+    fs::create_dir(&schemas).expect("a folder");
+    fs::write(schemas.join("node.json"), tree_of_choices().to_string()).expect("writes");
+    let mut server = setup.env("SYN_SCHEMAS_DIR", &schemas).start();
+    for (size, ok) in [(json!(1), true), (json!("x"), false)] {
+        let nested =
+            (0..40).fold(json!({"size": size}), |child, _| json!({"kind": "rotate", "child": child}));
+        let result = server.result("validate_asset", json!({"asset": nested, "schema": "node"}));
+        assert_eq!(result["ok"], json!(ok), "{result}");
+        if !ok {
+            assert_eq!(result["errors"].as_array().map(Vec::len), Some(1), "{result}");
+            assert!(result["errors"][0]["msg"].to_string().contains("too many to list"), "{result}");
+        }
+    }
+    server.finish();
+}
+
+#[test]
+fn a_reference_means_the_file_with_its_path_and_not_another_version() {
+    let setup = Setup::new();
+    let (schemas, examples) = (setup.path("schemas"), setup.path("examples"));
+    fs::create_dir(&examples).expect("a folder");
+    for (version, kind) in [("v1", "string"), ("v2", "number")] {
+        fs::create_dir_all(schemas.join(version)).expect("a folder");
+        let schema = json!({"version": version, "properties": {"a": {"type": kind}}}).to_string();
+        fs::write(schemas.join(version).join("tone.schema.json"), schema).expect("writes");
+        let example = json!({"$schemaRef": format!("{version}/tone.schema.json"), "a": "x"}).to_string();
+        fs::write(examples.join(format!("{version}.json")), example).expect("writes");
+    }
+    let mut server = setup.env("SYN_SCHEMAS_DIR", &schemas).env("SYN_EXAMPLES_DIR", &examples).start();
+    for (path, valid) in [("v1.json", true), ("v2.json", false)] {
+        let result = server.result("get_example", json!({"path": path}));
+        assert_eq!(result["validated"], json!(valid), "{result}");
+    }
+    server.finish();
+}

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Setup};
+use crate::support::{PATIENCE, Setup, request};
 
 /// A backend that gives each request the next answer and hands over what it was sent.
 struct Backend {
@@ -203,6 +203,39 @@ fn a_redirect_is_followed_on_the_same_host_and_refused_to_another() {
     let (result, _) = populate(vec![to(&format!("{}/x", other.url()))], json!({"asset": asset()}));
     assert_eq!((&result["reason"], &result["status"]), (&json!("backend_error"), &json!(307)), "{result}");
     assert!(other.requests.try_recv().is_err(), "the asset went to another host");
+}
+
+#[test]
+fn a_redirect_that_would_not_send_the_asset_along_is_a_failure() {
+    for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
+        let moved = answer(status, "location: /login\r\n", "");
+        // What a GET of the new place would give must not pass for a receipt.
+        let answers = vec![moved, answer("200 OK", "", r#"{"id":"somebody"}"#)];
+        let (result, backend) = populate(answers, json!({"asset": asset()}));
+        assert_eq!(result["reason"], json!("backend_error"), "{result}");
+        assert_eq!(result["status"].to_string(), status[..3], "{result}");
+        let detail = result["detail"].as_str().expect("a detail");
+        assert!(detail.contains("redirected to") && detail.contains("/login"), "{detail}");
+        backend.received();
+        assert!(backend.requests.try_recv().is_err(), "it was followed");
+    }
+}
+
+#[test]
+fn an_asset_that_was_taken_without_an_id_is_not_sent_again_under_its_key() {
+    let backend = Backend::start(vec![answer("201 Created", "", ""), answer("201 Created", "", "")]);
+    let mut server = Setup::assets().env("SYN_BACKEND_URL", backend.url()).start();
+    for id in [1, 2] {
+        let mut message = request(json!(id), "populate_backend", json!({"asset": asset()}));
+        message["idempotencyKey"] = json!("k");
+        server.send(&message);
+        let frame = server.frame();
+        assert_eq!(frame["result"]["status"], json!(201), "{frame}");
+        assert!(frame["result"]["detail"].as_str().is_some_and(|detail| detail.contains("no id")), "{frame}");
+    }
+    backend.received();
+    assert!(backend.requests.try_recv().is_err(), "it was sent twice");
+    server.finish();
 }
 
 #[test]

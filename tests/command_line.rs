@@ -130,3 +130,74 @@ fn a_variable_that_looks_like_a_setting_but_is_none_is_a_warning() {
         "{errors}"
     );
 }
+
+#[test]
+fn commands_that_serve_nothing_work_anywhere() {
+    let home = tempfile::tempdir().expect("a folder");
+    for arguments in [vec!["tools"], vec!["call", "list_schemas"]] {
+        let mut command = pintle();
+        command.args(arguments).current_dir(home.path()).env("HOME", home.path());
+        let (code, _, errors) = run(&mut command, b"");
+        assert_eq!(code, Some(0), "{errors}");
+    }
+    let mut command = pintle();
+    command.arg("serve").current_dir(home.path()).env("HOME", home.path());
+    assert_eq!(run(&mut command, b"").0, Some(2));
+}
+
+#[test]
+fn the_environment_beats_the_file_both_ways_and_empty_variables_are_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("pintle.toml");
+    fs::write(&config, "deterministic = true\n").expect("writes");
+    let line = br#"{"jsonrpc":"2.0","id":1,"method":"list_schemas","params":{}}"#;
+    for (value, deterministic) in [("false", false), ("0", false), ("1", true), ("yes", true)] {
+        let mut command = pintle();
+        command.arg("serve").current_dir(folder.path()).env("PINTLE_DETERMINISTIC", value);
+        command.env("SYN_SCHEMAS_DIR", "").env("PINTLE_ROOT", "").env("SYN_BACKEND_URL", "");
+        command.env("MCP_READY_FILE", folder.path().join("ready"));
+        let (code, _, errors) = run(&mut command, line);
+        assert_eq!(code, Some(0), "{errors}");
+        assert!(errors.contains(&format!("\"deterministic\":{deterministic}")), "{value}: {errors}");
+    }
+}
+
+#[test]
+fn secrets_in_the_environment_are_not_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = "http://user:hunter2@127.0.0.1:1/?token=hunter2";
+    let mut help = pintle();
+    let (_, output, errors) = run(help.args(["serve", "--help"]).env("SYN_BACKEND_URL", secret), b"");
+    assert!(!output.contains("hunter2") && !errors.contains("hunter2"));
+    let mut serve = pintle();
+    serve.args(["serve", "--log-level=debug"]).current_dir(folder.path()).env("SYN_BACKEND_URL", secret);
+    serve.env("MCP_READY_FILE", folder.path().join("ready"));
+    let (_, _, errors) = run(&mut serve, b"");
+    assert!(errors.contains("debug: backend configured") && !errors.contains("hunter2"), "{errors}");
+}
+
+#[test]
+fn odd_files_and_numbers_are_errors_and_no_hangs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs").success());
+    for (argument, told) in [("--log-file", "log file"), ("--config", "is not a file")] {
+        let mut command = pintle();
+        command.arg("serve").current_dir(folder.path()).arg(argument).arg(&pipe);
+        let (code, _, errors) = run(&mut command, b"");
+        assert_eq!(code, Some(2), "{argument}");
+        assert!(errors.contains(told), "{argument}: {errors}");
+    }
+    for arguments in [["--running", "2305843009213693952"], ["--running", "0"], ["--drain", "never"]] {
+        let (code, _, _) = run(pintle().arg("serve").args(arguments).current_dir(folder.path()), b"");
+        assert_eq!(code, Some(2), "{arguments:?}");
+    }
+    for text in ["running = nan", "log_level = \"OFF\"", "envelope = 5"] {
+        let config = folder.path().join("odd.toml");
+        fs::write(&config, text).expect("writes");
+        let mut command = pintle();
+        let (code, _, errors) = run(command.arg("serve").arg("--config").arg(config), b"");
+        assert_eq!(code, Some(2), "{text}");
+        assert!(!errors.contains("anyOf"), "{errors}");
+    }
+}

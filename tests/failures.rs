@@ -91,6 +91,26 @@ fn wrong_arguments_are_refused_with_their_place() {
 }
 
 #[test]
+fn a_whole_number_with_a_point_is_a_whole_number_and_bounds_are_the_schema_s() {
+    let mut server = Setup::fixtures().start();
+    server.write(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"test_sleep\",\"params\":{\"ms\":1.0}}\n");
+    assert_eq!(server.frame()["result"], json!({"slept": 1}));
+    let error = server.error("test_progress", json!({"count": 4_294_967_296_u64, "everyMs": 0}));
+    assert_eq!(error["details"]["errors"][0]["path"], json!("/count"), "{error}");
+    server.finish();
+}
+
+#[test]
+fn the_deadline_is_for_waiting_too() {
+    let mut server = Setup::fixtures().args(["--running=1", "--timeout=test_sleep=100ms"]).start();
+    for _ in 0..3 {
+        assert_eq!(server.error("test_sleep", json!({"ms": 600_000}))["code"], json!("TOOL_TIMEOUT"));
+    }
+    assert_eq!(server.result("test_echo", json!({"value": 1})), json!({"value": 1}));
+    server.finish();
+}
+
+#[test]
 fn an_unknown_tool_is_unsupported() {
     let mut server = Setup::new().start();
     let unsupported = json!({"ok": false, "reason": "unsupported", "detail": "tool not implemented"});

@@ -229,3 +229,47 @@ fn unknown_notifications_and_responses_get_no_reply() {
     assert_eq!(server.result("test_echo", json!({"value": 1})), json!({"value": 1}));
     server.finish();
 }
+
+#[test]
+fn replies_wait_for_a_late_reader_after_the_end_of_input() {
+    const COUNT: usize = 20_000;
+    let mut server = Setup::fixtures().arg("--log-level=off").start_without_reader();
+    let mut stdin = server.take_stdin();
+    let writer = std::thread::spawn(move || {
+        for number in 0..COUNT {
+            writeln!(stdin, "{}", request(json!(number), "test_echo", json!({"value": 0}))).expect("reads");
+        }
+    });
+    // The pipes are full and nobody reads: the server has to wait, however long it takes.
+    std::thread::sleep(std::time::Duration::from_secs(7));
+    assert!(server.is_running(), "it gave up: {}", server.stderr());
+    server.start_reading();
+    for number in 0..COUNT {
+        assert_eq!(server.frame()["id"], json!(number));
+    }
+    writer.join().expect("writes");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn what_is_json_but_cannot_be_held_is_refused_with_its_id() {
+    let mut server = Setup::fixtures().start();
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for value in ["1e400", "123456789012345678901", "0.12345678901234567890", r#""\ud800""#, &deep] {
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":"x","method":"test_echo","params":{{"value":{value}}}}}"#);
+        server.write(format!("{line}\n").as_bytes());
+        let frame = server.frame();
+        assert_eq!(
+            (&frame["id"], &frame["error"]["code"]),
+            (&json!("x"), &json!(-32600)),
+            "{value}: {frame}"
+        );
+    }
+    for value in ["18446744073709551615", "-9223372036854775808", "1e-300", "0.1", "1e22"] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"test_echo","params":{{"value":{value}}}}}"#);
+        server.write(format!("{line}\n").as_bytes());
+        assert!(server.frame().get("result").is_some(), "{value}");
+    }
+    server.finish();
+}

@@ -72,3 +72,19 @@ fn an_outcome_that_may_change_is_not_kept() {
     let stderr = server.finish();
     assert_eq!(stderr.matches("panic at").count(), 2, "it ran twice: {stderr}");
 }
+
+#[test]
+fn kept_outcomes_take_little_memory() {
+    let mut server = Setup::fixtures().arg("--log-level=off").start();
+    // A list of zeros takes many times its text once it is parsed.
+    let value = vec![0; 250_000];
+    for id in 0..60 {
+        send_keyed(&mut server, id, &format!("key {id}"), "test_echo", json!({"value": value}));
+        assert!(server.frame().get("result").is_some());
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("status");
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("memory");
+    let kibibytes: u64 = resident.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(kibibytes < 300 << 10, "{kibibytes} KiB");
+    server.finish();
+}

@@ -46,6 +46,37 @@ fn a_ready_file_that_cannot_be_written_is_a_warning() {
 }
 
 #[test]
+fn the_ready_file_follows_no_link_and_replaces_nothing_but_files() {
+    let setup = Setup::fixtures();
+    let (ready, precious) = (setup.path("ready"), setup.path("precious"));
+    fs::write(&precious, "keep me").expect("writes");
+    std::os::unix::fs::symlink(&precious, &ready).expect("a link");
+    let mut server = setup.start();
+    assert!(fs::read_to_string(&ready).expect("the ready file").starts_with(&server.pid().to_string()));
+    server.close_stdin();
+    assert_eq!(server.wait().code(), Some(0));
+    assert_eq!(fs::read_to_string(&precious).expect("still there"), "keep me");
+    assert!(!ready.exists());
+
+    let setup = Setup::fixtures();
+    fs::create_dir(setup.path("ready")).expect("a folder");
+    let server = setup.start();
+    let folder = server.path("ready");
+    assert!(server.finish().contains("warning: cannot write the ready file"));
+    drop(folder);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_told_and_calls_go_on() {
+    let mut server = Setup::fixtures().arg("--log-file=/dev/full").start();
+    for _ in 0..3 {
+        assert_eq!(server.result("test_echo", json!({"value": 1})), json!({"value": 1}));
+    }
+    let stderr = server.finish();
+    assert!(stderr.contains("the call log is lost from here on"), "{stderr}");
+}
+
+#[test]
 fn a_signal_lets_the_running_call_finish_and_cancels_those_that_wait() {
     for signal in [Signal::TERM, Signal::INT] {
         let mut server = Setup::fixtures().start();
@@ -72,13 +103,17 @@ fn a_signal_lets_the_running_call_finish_and_cancels_those_that_wait() {
 #[test]
 fn a_call_that_outlasts_the_drain_is_cancelled() {
     let mut server = Setup::fixtures().arg("--drain=100ms").start();
-    server.request(json!(1), "test_sleep", json!({"ms": 60_000}));
-    // Answered in its turn only after the sleep: what has been read is seen in the log of neither.
-    server.request(json!(2), "test_echo", json!({"value": 2}));
-    wait_until_read(&server);
+    let mut running = request(json!(1), "test_progress", json!({"count": 100_000, "everyMs": 10}));
+    running["meta"] = json!({"progressToken": 1});
+    let queued = request(json!(2), "test_echo", json!({"value": 2}));
+    server.write(format!("{running}\n{queued}\n").as_bytes());
+    assert_eq!(server.frame()["method"], json!("notifications/progress"));
     server.signal(Signal::TERM);
     for id in [1, 2] {
-        let frame = server.frame();
+        let mut frame = server.frame();
+        while frame.get("method").is_some() {
+            frame = server.frame();
+        }
         assert_eq!((&frame["id"], &frame["error"]["data"]["code"]), (&json!(id), &json!("CANCELLED")));
     }
     assert_eq!(server.wait().code(), Some(0));
@@ -86,9 +121,9 @@ fn a_call_that_outlasts_the_drain_is_cancelled() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let mut server = Setup::fixtures().start();
+    let mut server = Setup::fixtures().arg("--drain=10m").start();
     let ready = server.path("ready");
-    server.request(json!(1), "test_sleep", json!({"ms": 60_000}));
+    server.request(json!(1), "test_sleep", json!({"ms": 600_000}));
     wait_until_read(&server);
     let started = Instant::now();
     server.signal(Signal::TERM);
@@ -97,19 +132,16 @@ fn a_second_signal_ends_it_at_once() {
         std::thread::sleep(Duration::from_millis(5));
     }
     server.wait();
-    assert!(started.elapsed() < Duration::from_secs(20), "it waited for the call");
     assert!(!ready.exists());
 }
 
 #[test]
 fn a_client_that_stops_reading_ends_the_server_and_its_calls() {
     let mut server = Setup::fixtures().start_without_reader();
-    server.send(&request(json!(1), "test_sleep", json!({"ms": 60_000})));
+    server.send(&request(json!(1), "test_sleep", json!({"ms": 600_000})));
     server.drop_stdout();
     // Standard input stays open: the closed output alone must end it.
-    let started = Instant::now();
     assert_eq!(server.wait().code(), Some(0));
-    assert!(started.elapsed() < Duration::from_secs(20), "it waited for the call");
 }
 
 #[test]

@@ -66,11 +66,25 @@ fn shadow_mode_logs_what_enforce_refuses_and_lets_it_through() {
     assert_golden("envelope_shadow.log.jsonl", &log);
     let shadowed = log.lines().filter(|line| line.contains(r#""status":"shadow""#)).count();
     assert_eq!(shadowed, 6, "{log}");
+    assert_eq!(replies[4]["error"]["code"], json!(-32602), "absent params become an empty object");
     assert_eq!(replies[0]["error"]["code"], json!(-32700));
     assert_eq!(replies[1]["error"]["code"], json!(-32600));
     for index in [3, 5, 6, 7] {
         assert_eq!(replies[index]["result"], json!({"value": 1}), "{index}");
     }
+}
+
+#[test]
+fn shadow_mode_logs_notifications_and_controls_too() {
+    let mut server = Setup::fixtures().arg("--envelope=shadow").start();
+    server.send(&json!({"jsonrpc": "1.0", "method": "notifications/x", "params": {}}));
+    server.send(&json!({"jsonrpc": "1.0", "method": "$/cancelRequest", "params": {"id": 1}}));
+    server.send(&json!({"jsonrpc": "1.0", "id": 1, "method": "tools/list", "params": {}}));
+    assert_eq!(server.frame()["id"], json!(1));
+    let records = server.records(4);
+    let shadowed = records.iter().filter(|record| record["status"] == json!("shadow")).count();
+    assert_eq!(shadowed, 3, "{records:?}");
+    server.finish();
 }
 
 #[test]

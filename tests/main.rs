@@ -12,6 +12,7 @@ mod idempotency;
 mod lifecycle;
 mod log;
 mod progress;
+mod readme;
 mod schema_suite;
 mod transcripts;
 mod validate_command;

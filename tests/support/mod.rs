@@ -75,6 +75,11 @@ impl Setup {
         self
     }
 
+    pub fn args<const N: usize>(mut self, arguments: [&str; N]) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
@@ -88,17 +93,7 @@ impl Setup {
     /// Starts the server and waits until it is ready.
     pub fn start(self) -> Server {
         let mut server = self.start_without_reader();
-        let (sender, lines) = mpsc::channel();
-        let mut stdout = BufReader::new(server.child.stdout.take().expect("stdout"));
-        server.lines = lines;
-        server.readers.push(std::thread::spawn(move || {
-            let mut line = Vec::new();
-            while stdout.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
-                if sender.send(std::mem::take(&mut line)).is_err() {
-                    return;
-                }
-            }
-        }));
+        server.start_reading();
         server
     }
 
@@ -140,6 +135,21 @@ pub struct Server {
 }
 
 impl Server {
+    /// Starts to read standard output.
+    pub fn start_reading(&mut self) {
+        let (sender, lines) = mpsc::channel();
+        let mut stdout = BufReader::new(self.child.stdout.take().expect("stdout"));
+        self.lines = lines;
+        self.readers.push(std::thread::spawn(move || {
+            let mut line = Vec::new();
+            while stdout.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+                if sender.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        }));
+    }
+
     /// Writes bytes as they are.
     pub fn write(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");

@@ -6,7 +6,7 @@ use pintle_engine::{DynTool, Resources};
 
 use crate::{
     backend::Backend, config::AssetsConfig, examples::Examples, folder::Folder, resources, schemas::Schemas,
-    tools,
+    tools, warnings::Warnings,
 };
 
 /// Schemas, examples and the way to the backend.
@@ -31,22 +31,14 @@ impl Assets {
     /// Reads the folders. What cannot be used is left out and told in [`Assets::warnings`].
     pub fn load(config: AssetsConfig) -> Self {
         let mut warnings = Vec::new();
-        let schemas = open(config.schemas_dir.as_deref(), "schemas", &mut warnings)
-            .map(|folder| Schemas::load(&folder, &mut warnings));
-        let examples = open(config.examples_dir.as_deref(), "examples", &mut warnings)
-            .map(|folder| Examples::load(&folder, &mut warnings));
+        let schemas = load(config.schemas_dir.as_deref(), "schema", Schemas::load, &mut warnings);
+        let examples = load(config.examples_dir.as_deref(), "example", Examples::load, &mut warnings);
         let backend = config.backend.and_then(|config| {
             Backend::new(&config)
                 .map_err(|reason| warnings.push(format!("the backend is off: {reason}")))
                 .ok()
         });
-        Self {
-            schemas: schemas.unwrap_or_default(),
-            examples: examples.unwrap_or_default(),
-            backend,
-            allow_unvalidated: config.allow_unvalidated,
-            warnings,
-        }
+        Self { schemas, examples, backend, allow_unvalidated: config.allow_unvalidated, warnings }
     }
 
     /// What was left out, and why.
@@ -81,14 +73,27 @@ impl Assets {
     }
 }
 
-fn open(path: Option<&Path>, what: &str, warnings: &mut Vec<String>) -> Option<Folder> {
-    let path = path?;
-    let reason = match Folder::open(path) {
-        Ok(folder) => return Some(folder),
-        Err(error) => error,
-    };
-    warnings.push(format!("there are no {what}: the folder `{}` cannot be opened: {reason}", path.display()));
-    None
+/// Reads a folder, if there is one, with `read`; without it there are none of what it holds.
+fn load<T: Default>(
+    path: Option<&Path>,
+    about: &'static str,
+    read: impl FnOnce(&Folder, &mut Warnings) -> T,
+    lines: &mut Vec<String>,
+) -> T {
+    let Some(path) = path else { return T::default() };
+    match Folder::open(path) {
+        Ok(folder) => {
+            let mut warnings = Warnings::about(about);
+            let loaded = read(&folder, &mut warnings);
+            lines.extend(warnings.into_lines());
+            loaded
+        }
+        Err(reason) => {
+            let path = path.display();
+            lines.push(format!("there are no {about}s: the folder `{path}` cannot be opened: {reason}"));
+            T::default()
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use crate::backend::Backend;
+
 /// The folders and the backend to serve.
 #[derive(Clone, Debug, Default)]
 pub struct AssetsConfig {
@@ -23,4 +25,19 @@ pub struct BackendConfig {
     pub url: String,
     /// The path of the collection of assets, below the address.
     pub assets_path: String,
+}
+
+impl BackendConfig {
+    /// Why this backend cannot be used, if it cannot.
+    ///
+    /// ```
+    /// use pintle_assets::BackendConfig;
+    ///
+    /// let problem = |url: &str| BackendConfig { url: url.into(), assets_path: "/".into() }.problem();
+    /// assert_eq!(problem("https://assets.example"), None);
+    /// assert!(problem("assets.example:80").is_some_and(|problem| problem.contains("http")));
+    /// ```
+    pub fn problem(&self) -> Option<String> {
+        Backend::new(self).err()
+    }
 }

@@ -1,9 +1,16 @@
 //! Validating a file's text, for people: each error with its line and column.
 
+use pintle_contract::inexact_number;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{assets::Assets, issue::Issue, locate::locate_all, names::component_of_file, schemas::Found};
+use crate::{
+    assets::Assets,
+    issue::Issue,
+    locate::{line_and_column, locate_all},
+    names::component_of_file,
+    schemas::Found,
+};
 
 /// The verdict on one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,6 +57,9 @@ impl Assets {
             Ok(document) => document,
             Err(error) => return not_json(text, &error),
         };
+        if let Some(offset) = inexact_number(text) {
+            return inexact(text, offset);
+        }
         let (name, found) = match schema {
             Some(name) => (name.to_owned(), self.schemas().find(name)),
             None => {
@@ -59,7 +69,7 @@ impl Assets {
             }
         };
         let issues = match found {
-            Some(found) => found.issues(document),
+            Some(found) => found.issues(document, &|| false),
             None => vec![Issue::schema_not_found()],
         };
         let ok = issues.is_empty();
@@ -91,9 +101,23 @@ fn not_json(text: &str, error: &serde_json::Error) -> Report {
     }
 }
 
+fn inexact(text: &str, offset: usize) -> Report {
+    let (line, column) = line_and_column(text, offset);
+    let issue =
+        Issue::whole("this number cannot be held exactly, so what was judged would not be what is written");
+    Report {
+        ok: false,
+        reason: Some(Reason::ValidationFailed),
+        schema: String::new(),
+        errors: vec![LocatedIssue { issue, line, column }],
+    }
+}
+
 fn with_places(text: &str, issues: Vec<Issue>) -> Vec<LocatedIssue> {
-    let places = locate_all(text, issues.iter().map(|issue| issue.path.as_str()));
-    let places: Vec<_> = issues.iter().map(|issue| places.get(issue.path.as_str()).copied()).collect();
+    let culprits: Vec<_> = issues.iter().map(Issue::culprit).collect();
+    let places = locate_all(text, culprits.iter().map(|culprit| &**culprit));
+    let places: Vec<_> = culprits.iter().map(|culprit| places.get(&**culprit).copied()).collect();
+    drop(culprits);
     issues
         .into_iter()
         .zip(places)
@@ -177,6 +201,28 @@ mod tests {
             assert_eq!((told.line, told.column), (line, column), "{text}: {}", told.issue.msg);
             assert!(told.issue.msg.starts_with("not JSON: ") && !told.issue.msg.contains("line"), "{told:?}");
         }
+    }
+
+    #[test]
+    fn a_member_that_is_one_too_many_is_pointed_at() {
+        let closed = json!({"properties": {"a": {"additionalProperties": false, "properties": {"b": true}}}});
+        let open = json!({"allOf": [{"properties": {"b": true}}], "unevaluatedProperties": false});
+        let assets = assets_of(&[("closed.json", closed), ("open.json", open)], &[]);
+        for (text, schema, path) in
+            [("{\"a\": {\"b\": 1,\n \"c/~\": 2}}", "closed", "/a"), ("{\"b\": 1,\n \"c/~\": 2}", "open", "")]
+        {
+            let report = assets.validate_document(text, "x.json", Some(schema));
+            let told = &report.errors[0];
+            assert_eq!((told.issue.path.as_str(), told.line, told.column), (path, 2, 9), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_cannot_be_held_is_an_error_where_it_stands() {
+        let report = assets().validate_document("{\n \"a\": [123456789012345678901]}", "Tone_1.json", None);
+        let told = &report.errors[0];
+        assert_eq!((report.ok, told.line, told.column), (false, 2, 8), "{told:?}");
+        assert!(told.issue.msg.contains("exactly"), "{told:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{folder::Folder, names::component};
+use crate::{folder::Folder, names::component, warnings::Warnings};
 
 /// All examples of a folder, by path.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Example {
 
 impl Examples {
     /// Reads a folder. A file that cannot be used is told in the warnings.
-    pub(crate) fn load(folder: &Folder, warnings: &mut Vec<String>) -> Self {
+    pub(crate) fn load(folder: &Folder, warnings: &mut Warnings) -> Self {
         let mut loaded = Self::default();
         for file in folder.json_files(warnings) {
             match file.read() {
@@ -34,7 +34,7 @@ impl Examples {
                     let example = Example { component: component(&path), path: path.clone(), document };
                     loaded.by_path.insert(path, example);
                 }
-                Err(reason) => warnings.push(format!("example `{}` is skipped: {reason}", file.path)),
+                Err(reason) => warnings.skip(&file.path, &reason),
             }
         }
         loaded
@@ -86,9 +86,9 @@ mod tests {
     fn load(files: &[(&str, &str)]) -> (Examples, Vec<String>) {
         let files: Vec<_> = files.iter().map(|(path, text)| (*path, (*text).to_owned())).collect();
         let folder = folder_of(&files);
-        let mut warnings = Vec::new();
+        let mut warnings = Warnings::about("example");
         let examples = Examples::load(&Folder::open(folder.path()).expect("a folder"), &mut warnings);
-        (examples, warnings)
+        (examples, warnings.into_lines())
     }
 
     #[test]
@@ -99,6 +99,7 @@ mod tests {
             ("SynestheticAsset_Example1.json", "{}"),
             ("_skip/ShaderLib_Example.json", "{}"),
             ("Bad_1.json", "{"),
+            ("Number_1.json", "[123456789012345678901]"),
         ]);
         let listed: Vec<_> =
             examples.list().iter().map(|e| (e.component.as_str(), e.path.as_str())).collect();
@@ -111,7 +112,8 @@ mod tests {
                 ("tone", "Tone_2.json"),
             ]
         );
-        assert!(warnings.len() == 1 && warnings[0].contains("`Bad_1.json`"), "{warnings:?}");
+        assert!(warnings.len() == 2 && warnings[0].contains("example `Bad_1.json`"), "{warnings:?}");
+        assert!(warnings[1].ends_with("line 1, column 2 cannot be held exactly"), "{warnings:?}");
     }
 
     #[test]

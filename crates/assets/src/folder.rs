@@ -3,12 +3,17 @@
 //! dot-files and files that are not JSON by name.
 
 use std::{
+    collections::{HashSet, VecDeque},
+    error::Error,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
 };
 
+use pintle_contract::inexact_number;
 use serde_json::Value;
+
+use crate::{locate::line_and_column, warnings::Warnings};
 
 /// No file is read beyond this size.
 const MAX_FILE_BYTES: u64 = 8 << 20;
@@ -16,6 +21,8 @@ const MAX_FILE_BYTES: u64 = 8 << 20;
 const MAX_DEPTH: usize = 16;
 /// A folder with more files than this was hardly meant.
 const MAX_FILES: usize = 10_000;
+/// Nor was one with this many files and folders of any kind.
+const MAX_ENTRIES: usize = 100_000;
 
 /// A folder, by its real path.
 pub(crate) struct Folder {
@@ -44,12 +51,32 @@ impl Folder {
         &self.root
     }
 
-    /// All `*.json` files, sorted by path.
-    pub(crate) fn json_files(&self, warnings: &mut Vec<String>) -> Vec<FoundFile> {
-        let mut walk = Walk { root: &self.root, files: Vec::new(), full: false, warnings };
-        walk.enter(&mut vec![self.root.clone()], "");
+    /// The first `*.json` files, sorted by path.
+    pub(crate) fn json_files(&self, warnings: &mut Warnings) -> Vec<FoundFile> {
+        let mut walk = Walk {
+            root: &self.root,
+            files: Vec::new(),
+            links: VecDeque::new(),
+            seen: HashSet::new(),
+            entries_left: MAX_ENTRIES,
+            warnings,
+        };
+        walk.enter(&self.root, "");
+        // Only now: a folder is known by its own path, if it has one here.
+        while let Some((prefix, target)) = walk.links.pop_front() {
+            match walk.seen.contains(&target) {
+                true => walk.warnings.skip(&prefix, "it is a link to a folder that is read already"),
+                false => walk.enter(&target, &prefix),
+            }
+        }
         let mut files = walk.files;
         files.sort_by(|a, b| a.path.cmp(&b.path));
+        if let Some(first) = files.get(MAX_FILES) {
+            let ignored = files.len() - MAX_FILES;
+            warnings
+                .skip(&first.path, &format!("there are more than {MAX_FILES} files ({ignored} are ignored)"));
+            files.truncate(MAX_FILES);
+        }
         files
     }
 }
@@ -69,7 +96,16 @@ impl FoundFile {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(format!("it has more than {} MiB", MAX_FILE_BYTES >> 20));
         }
-        serde_json::from_slice(without_mark(&bytes)).map_err(|error| format!("it is not JSON: {error}"))
+        let not_json = |error: &dyn Error| format!("it is not JSON: {error}");
+        let text = str::from_utf8(without_mark(&bytes)).map_err(|error| not_json(&error))?;
+        let value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
+        match inexact_number(text) {
+            None => Ok(value),
+            Some(offset) => {
+                let (line, column) = line_and_column(text, offset);
+                Err(format!("its number at line {line}, column {column} cannot be held exactly"))
+            }
+        }
     }
 }
 
@@ -81,37 +117,51 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 struct Walk<'a> {
     root: &'a Path,
     files: Vec<FoundFile>,
-    full: bool,
-    warnings: &'a mut Vec<String>,
+    /// Links to folders, by the path at which they lie, with their targets.
+    links: VecDeque<(String, PathBuf)>,
+    /// The real paths of all folders entered.
+    seen: HashSet<PathBuf>,
+    entries_left: usize,
+    warnings: &'a mut Warnings,
 }
 
 impl Walk<'_> {
-    /// Walks the last folder of `chain`, which holds the real paths of all folders entered to get
-    /// here; `prefix` is the path by which it was reached.
-    fn enter(&mut self, chain: &mut Vec<PathBuf>, prefix: &str) {
-        let Some(folder) = chain.last() else { return };
-        if chain.len() > MAX_DEPTH {
-            return self.skip(prefix, "it lies too deep");
+    /// Walks a folder by its real path; `prefix` is the path by which it was reached.
+    fn enter(&mut self, folder: &Path, prefix: &str) {
+        if !self.seen.insert(folder.to_owned()) {
+            return;
         }
-        let entries = match fs::read_dir(folder) {
+        if prefix.matches('/').count() >= MAX_DEPTH {
+            return self.warnings.skip(prefix, "it lies too deep");
+        }
+        let entries = match self.entries(folder) {
             Ok(entries) => entries,
-            Err(error) => return self.skip(prefix, &format!("it cannot be read: {error}")),
+            Err(reason) => return self.warnings.skip(if prefix.is_empty() { "." } else { prefix }, &reason),
         };
         for entry in entries {
-            match entry {
-                Ok(entry) => self.visit(&entry, chain, prefix),
-                Err(error) => self.skip(prefix, &format!("it cannot be read to its end: {error}")),
-            }
-            if self.full {
-                return;
-            }
+            self.visit(&entry, prefix);
         }
     }
 
-    fn visit(&mut self, entry: &fs::DirEntry, chain: &mut Vec<PathBuf>, prefix: &str) {
+    /// The entries of a folder, sorted by name; all of them or none, so that no chance decides which.
+    fn entries(&mut self, folder: &Path) -> Result<Vec<fs::DirEntry>, String> {
+        let unreadable = |error: io::Error| format!("it cannot be read: {error}");
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            self.entries_left = self.entries_left.checked_sub(1).ok_or_else(|| {
+                format!("with it there are more than {MAX_ENTRIES} files and folders to look at")
+            })?;
+            entries.push(entry.map_err(unreadable)?);
+        }
+        entries.sort_by_key(fs::DirEntry::file_name);
+        Ok(entries)
+    }
+
+    fn visit(&mut self, entry: &fs::DirEntry, prefix: &str) {
         let name = entry.file_name();
         let Some(name) = name.to_str() else {
-            return self.skip(&format!("{prefix}{}", name.to_string_lossy()), "its name is not UTF-8");
+            let path = format!("{prefix}{}", name.to_string_lossy());
+            return self.warnings.skip(&path, "its name is not UTF-8");
         };
         if name.starts_with('.') {
             return;
@@ -119,17 +169,16 @@ impl Walk<'_> {
         let path = format!("{prefix}{name}");
         let (location, kind) = match self.resolve(entry) {
             Ok(found) => found,
-            Err(reason) => return self.skip(&path, &reason),
+            Err(reason) => return self.warnings.skip(&path, &reason),
         };
-        if kind.is_dir() {
-            if chain.contains(&location) {
-                return self.skip(&path, "it links back to a folder around it");
+        if !kind.is_dir() {
+            if name.ends_with(".json") {
+                self.add(path, location, kind);
             }
-            chain.push(location);
-            self.enter(chain, &format!("{path}/"));
-            chain.pop();
-        } else if name.ends_with(".json") {
-            self.add(path, location, kind);
+        } else if location == entry.path() {
+            self.enter(&location, &format!("{path}/"));
+        } else {
+            self.links.push_back((format!("{path}/"), location));
         }
     }
 
@@ -149,19 +198,11 @@ impl Walk<'_> {
     }
 
     fn add(&mut self, path: String, location: PathBuf, kind: fs::FileType) {
-        if !kind.is_file() {
+        match kind.is_file() {
+            true => self.files.push(FoundFile { path, location }),
             // Opening a pipe would wait for a writer.
-            return self.skip(&path, "it is not a regular file");
+            false => self.warnings.skip(&path, "it is not a regular file"),
         }
-        if self.files.len() == MAX_FILES {
-            self.full = true;
-            return self.skip(&path, &format!("there are more than {MAX_FILES} files; the rest is ignored"));
-        }
-        self.files.push(FoundFile { path, location });
-    }
-
-    fn skip(&mut self, path: &str, reason: &str) {
-        self.warnings.push(format!("`{}` is skipped: {reason}", path.trim_end_matches('/')));
     }
 }
 
@@ -170,8 +211,9 @@ mod tests {
     use super::*;
 
     fn paths(folder: &Path) -> (Vec<String>, Vec<String>) {
-        let mut warnings = Vec::new();
+        let mut warnings = Warnings::about("example");
         let found = Folder::open(folder).expect("a folder").json_files(&mut warnings);
+        let mut warnings = warnings.into_lines();
         warnings.sort();
         (found.into_iter().map(|file| file.path).collect(), warnings)
     }
@@ -212,12 +254,51 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "`broken.json` is skipped: it is a link that leads nowhere",
-                "`file.json` is skipped: it is a link that leads out of the folder",
-                "`folder` is skipped: it is a link that leads out of the folder",
-                "`sub/round` is skipped: it links back to a folder around it",
+                "example `broken.json` is skipped: it is a link that leads nowhere",
+                "example `file.json` is skipped: it is a link that leads out of the folder",
+                "example `folder` is skipped: it is a link that leads out of the folder",
+                "example `sub/round` is skipped: it is a link to a folder that is read already",
             ]
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_is_read_once_however_many_links_lead_to_it() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        // Each level links to the next one twice: by every path, there would be 2^15 files.
+        for level in 0..15 {
+            fs::create_dir(root.join(format!("{level:02}"))).expect("made");
+            for link in ["a", "b"] {
+                let target = root.join(format!("{:02}", level + 1));
+                symlink(target, root.join(format!("{level:02}/{link}"))).expect("linked");
+            }
+        }
+        fs::create_dir(root.join("15")).expect("made");
+        fs::write(root.join("15/x.json"), "{}").expect("written");
+        // What has no path of its own here is found by a link.
+        fs::create_dir(root.join(".hidden")).expect("made");
+        fs::write(root.join(".hidden/y.json"), "{}").expect("written");
+        symlink(root.join(".hidden"), root.join("shown")).expect("linked");
+        let (found, warnings) = paths(root);
+        assert_eq!(found, ["15/x.json", "shown/y.json"]);
+        assert_eq!(warnings.len(), 21, "{warnings:?}");
+    }
+
+    #[test]
+    fn of_too_many_files_the_first_by_path_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("b")).expect("made");
+        for number in 0..MAX_FILES {
+            fs::write(folder.path().join(format!("b/{number:05}.json")), "").expect("written");
+        }
+        fs::write(folder.path().join("a.json"), "").expect("written");
+        let (found, warnings) = paths(folder.path());
+        assert_eq!((found.len(), found[0].as_str()), (MAX_FILES, "a.json"));
+        assert!(!found.contains(&"b/09999.json".to_owned()));
+        assert!(warnings.len() == 1 && warnings[0].contains("1 are ignored"), "{warnings:?}");
     }
 
     #[test]
@@ -238,7 +319,9 @@ mod tests {
         write("1-good.json", b"\xef\xbb\xbf{\"a\":1}");
         write("2-text.json", b"hello");
         write("3-huge.json", &vec![b' '; (MAX_FILE_BYTES + 1) as usize]);
-        let files = Folder::open(folder.path()).expect("a folder").json_files(&mut Vec::new());
+        write("4-number.json", "[\n\"é\",  12345678901234567890123]".as_bytes());
+        let files =
+            Folder::open(folder.path()).expect("a folder").json_files(&mut Warnings::about("example"));
         let read: Vec<_> = files.iter().map(|file| file.read()).collect();
         assert_eq!(read[0], Ok(serde_json::json!({"a": 1})));
         assert!(
@@ -247,6 +330,11 @@ mod tests {
             read[1]
         );
         assert_eq!(read[2], Err("it has more than 8 MiB".into()));
+        assert_eq!(
+            read[3],
+            Err("its number at line 2, column 7 cannot be held exactly".into()),
+            "not silently another number"
+        );
     }
 
     #[test]

@@ -2,22 +2,21 @@
 //! a choice of schemas what is wrong with the one that comes closest.
 
 use std::{
+    borrow::Cow,
     collections::BinaryHeap,
     fmt::{self, Write},
-    io,
 };
 
 use jsonschema::{ValidationError, error::ValidationErrorKind};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+
+use crate::quoting::may_quote;
 
 /// At most this many issues are told of one asset.
 const MAX_ISSUES: usize = 1_000;
 /// Nor more than these bytes of paths, of which one may be as long as the asset.
 const MAX_PATH_BYTES: usize = 1 << 20;
-/// A value with more JSON than this is not quoted.
-const MAX_QUOTED_BYTES: usize = 120;
 /// A message ends here, whatever the schema or the asset would add.
 const MAX_MESSAGE_CHARS: usize = 500;
 /// Choices within choices are followed this far.
@@ -40,12 +39,16 @@ pub struct Issue {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub schema_path: Option<String>,
+    /// The member that is one too many, if that is what is wrong.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(crate) unexpected: Option<String>,
 }
 
 impl Issue {
     /// An issue with the asset as a whole.
     pub(crate) fn whole(msg: impl Into<String>) -> Self {
-        Self { path: String::new(), msg: msg.into(), keyword: None, schema_path: None }
+        Self { path: String::new(), msg: msg.into(), keyword: None, schema_path: None, unexpected: None }
     }
 
     /// There is no schema of that name.
@@ -58,13 +61,47 @@ impl Issue {
         Self::whole(format!("schema_invalid: {reason}"))
     }
 
+    /// The asset does not match, and why is more than can be told.
+    pub(crate) fn too_many() -> Self {
+        Self::whole(
+            "the asset does not match, but its errors are too many to list, because of choices (anyOf, oneOf) \
+             within choices; validate its parts by themselves",
+        )
+    }
+
+    /// Nobody waited for the verdict.
+    pub(crate) fn unfinished() -> Self {
+        Self::whole("the validation was stopped before its end")
+    }
+
+    /// RFC 6901 pointer to what a person should look at: the value, or the member of it that is one too many.
+    pub(crate) fn culprit(&self) -> Cow<'_, str> {
+        match &self.unexpected {
+            Some(member) => {
+                let member = member.replace('~', "~0").replace('/', "~1");
+                Cow::Owned(format!("{}/{member}", self.path))
+            }
+            None => Cow::Borrowed(&self.path),
+        }
+    }
+
     fn new(error: &ValidationError<'_>) -> Self {
         Self {
             path: error.instance_path().as_str().to_owned(),
             msg: message(error),
             keyword: Some(error.kind().keyword().to_owned()),
             schema_path: Some(error.evaluation_path().as_str().to_owned()),
+            unexpected: unexpected(error.kind()).cloned(),
         }
+    }
+}
+
+/// The first member that the schema does not allow.
+fn unexpected(kind: &ValidationErrorKind) -> Option<&String> {
+    match kind {
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => unexpected.first(),
+        _ => None,
     }
 }
 
@@ -132,7 +169,7 @@ fn message(error: &ValidationError<'_>) -> String {
 
 /// The validator's own message, without large values.
 fn plain_message(error: &ValidationError<'_>) -> String {
-    match is_short(error.instance()) {
+    match may_quote(error.instance()) {
         true => bounded(format_args!("{error}")),
         false => bounded(format_args!("{}", error.masked_with("value"))),
     }
@@ -174,20 +211,6 @@ fn depth(error: &ValidationError<'_>) -> usize {
     error.instance_path().as_str().bytes().filter(|&b| b == b'/').count()
 }
 
-fn is_short(value: &Value) -> bool {
-    struct Limit(usize);
-    impl io::Write for Limit {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::WriteZero)?;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    serde_json::to_writer(Limit(MAX_QUOTED_BYTES), value).is_ok()
-}
-
 /// A text, or the beginning of a long one.
 fn bounded(arguments: fmt::Arguments<'_>) -> String {
     let mut bounded = Bounded { text: String::new(), left: MAX_MESSAGE_CHARS };
@@ -216,7 +239,7 @@ impl Write for Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn issues(schema: &Value, asset: &Value) -> Vec<Issue> {
         let validator = jsonschema::draft202012::new(schema).expect("compiles");

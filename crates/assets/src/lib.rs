@@ -18,12 +18,17 @@ mod issue;
 mod locate;
 mod names;
 mod output;
+mod quoting;
 mod references;
 mod resources;
 mod schema;
 mod schemas;
 mod tools;
+mod unlocated;
 mod version;
+mod warnings;
+mod watch;
+mod watched;
 mod weight;
 
 #[cfg(test)]

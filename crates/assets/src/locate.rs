@@ -31,6 +31,13 @@ pub(crate) fn locate_all<'p>(
     with_lines(text, scanner.found)
 }
 
+/// The line and column (both from 1, the column in characters) of an offset in bytes.
+pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
 /// Turns offsets into lines and columns, in one pass over the text.
 fn with_lines<'p>(text: &str, found: BTreeMap<&'p str, usize>) -> BTreeMap<&'p str, (usize, usize)> {
     let mut found: Vec<_> = found.into_iter().collect();

@@ -68,7 +68,7 @@ impl NotFound {
     }
 
     pub(crate) fn failure(&self) -> Failure {
-        Failure { code: ErrorCode::NotFound, message: self.message.clone() }
+        Failure { code: ErrorCode::NotFound, message: self.message.clone(), took_effect: false }
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Library {
 struct Document {
     value: Arc<Value>,
     has_id: bool,
+    /// Where its references start: its id, else its file URI.
+    base: Option<Url>,
 }
 
 /// A folder on the web and the folder here that mirrors it; both end in `/`.
@@ -40,7 +42,8 @@ impl Library {
         let file_uri = file_uri(&root.join(path));
         let id = id_of(&value).and_then(|id| absolute(id, file_uri.as_ref()));
         let index = self.documents.len();
-        self.documents.push(Document { value, has_id: id.is_some() });
+        let base = id.clone().or_else(|| file_uri.clone());
+        self.documents.push(Document { value, has_id: id.is_some(), base });
         if let Some(uri) = &file_uri {
             self.by_file_uri.insert(uri.as_str().to_owned(), index);
         }
@@ -62,6 +65,21 @@ impl Library {
         let mut id = Url::parse(id).ok()?;
         id.set_fragment(None);
         self.by_id.get(id.as_str()).copied()
+    }
+
+    /// The reference that leads to an address, as some document has it.
+    pub(crate) fn as_written(&self, uri: &str) -> Option<&str> {
+        let without_fragment = |uri: &str| uri.split('#').next().unwrap_or_default().to_owned();
+        let wanted = without_fragment(uri);
+        let leads_there = |document: &Document, reference: &str| {
+            let base = document.base.as_ref();
+            base.and_then(|base| base.join(reference).ok())
+                .is_some_and(|target| without_fragment(target.as_str()) == wanted)
+        };
+        self.documents.iter().find_map(|document| {
+            let written = references_in(&document.value);
+            written.into_iter().find(|reference| leads_there(document, reference))
+        })
     }
 
     /// The folders around a file with an id, and around that id, as far up as both go.
@@ -153,10 +171,29 @@ pub(crate) fn id_of(document: &Value) -> Option<&str> {
     (!id.is_empty() && !id.starts_with('#')).then_some(id)
 }
 
-/// The URI of a file, spelled so that strict readers of URIs take it too.
+/// All that stands where a reference may stand, anywhere in a document.
+fn references_in(document: &Value) -> Vec<&str> {
+    let mut references = Vec::new();
+    let mut pending = vec![document];
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::Array(items) => pending.extend(items),
+            Value::Object(members) => {
+                let reference = ["$ref", "$dynamicRef", "$recursiveRef"].map(|keyword| members.get(keyword));
+                references.extend(reference.into_iter().flatten().filter_map(Value::as_str));
+                pending.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    references
+}
+
+/// The URI of a file, spelled so that strict readers of URIs take it too, and that it ends where a message
+/// that quotes it ends the quote.
 fn file_uri(path: &Path) -> Option<Url> {
     let uri = Url::from_file_path(path).ok()?;
-    let strict = ['[', ']', '^', '|'].into_iter().fold(uri.to_string(), |uri, character| {
+    let strict = ['[', ']', '^', '|', '\'', '`'].into_iter().fold(uri.to_string(), |uri, character| {
         uri.replace(character, &format!("%{:02X}", u32::from(character)))
     });
     Url::parse(&strict).ok()

@@ -13,8 +13,10 @@ use crate::{
     issue::{self, Issue},
     names::schema_name,
     references::{Librarian, Library, id_of},
+    unlocated::unlocated,
     version::version_of,
-    weight::would_flood,
+    watch::{Interrupted, Limits, watched},
+    watched::{Watched, WatchedNode},
 };
 
 /// The member by which an asset names its schema.
@@ -30,9 +32,9 @@ pub(crate) struct Schema {
     pub(crate) path: String,
     pub(crate) document: Arc<Value>,
     file_uri: Option<String>,
-    /// The members that assets may carry without the schema knowing them.
-    set_aside: Vec<&'static str>,
-    validator: OnceLock<Result<Validator, String>>,
+    /// Whether assets may carry `$schema` without the schema knowing it.
+    sets_schema_aside: bool,
+    validator: OnceLock<Result<Validator<Watched>, String>>,
 }
 
 impl Schema {
@@ -42,55 +44,55 @@ impl Schema {
             name: schema_name(file.name()).to_owned(),
             version: version_of(&document, id_of(&document)),
             path: file.path.clone(),
-            set_aside: [SCHEMA_REF, SCHEMA].into_iter().filter(|key| !declares(&document, key)).collect(),
+            sets_schema_aside: !declares(&document, SCHEMA),
             document,
             file_uri,
             validator: OnceLock::new(),
         }
     }
 
-    /// Whether judging by it takes no compiling first.
-    pub(crate) fn is_compiled(&self) -> bool {
-        self.validator.get().is_some()
-    }
-
-    /// All ways in which an asset does not match; none if it does.
-    pub(crate) fn issues(&self, mut asset: Value, library: &Arc<Library>) -> Vec<Issue> {
+    /// All ways in which an asset does not match; none if it does. When `stop` says so, the validation is
+    /// left, and the answer is worth nothing.
+    pub(crate) fn issues(
+        &self,
+        mut asset: Value,
+        library: &Arc<Library>,
+        stop: &dyn Fn() -> bool,
+    ) -> Vec<Issue> {
         let validator = match self.validator.get_or_init(|| self.compile(library)) {
             Ok(validator) => validator,
             Err(reason) => return vec![Issue::schema_invalid(reason)],
         };
         if let Value::Object(members) = &mut asset {
-            for key in &self.set_aside {
-                members.remove(*key);
+            // The others keep their order, in which messages quote them.
+            members.shift_remove(SCHEMA_REF);
+            if self.sets_schema_aside {
+                members.shift_remove(SCHEMA);
             }
         }
-        if validator.is_valid(&asset) {
-            return Vec::new();
+        match watched(Limits::NONE, stop, |watch| validator.is_valid(WatchedNode::new(&asset, watch))) {
+            Ok(true) => Vec::new(),
+            Ok(false) => list_errors(validator, &asset, stop),
+            // Not an empty list: that would be a verdict for the asset.
+            Err(Interrupted) => vec![Issue::unfinished()],
         }
-        if would_flood(&asset) {
-            return validator.validate(&asset).err().iter().map(issue::only_first).collect();
-        }
-        issue::collect(validator.iter_errors(&asset))
     }
 
-    fn compile(&self, library: &Arc<Library>) -> Result<Validator, String> {
+    fn compile(&self, library: &Arc<Library>) -> Result<Validator<Watched>, String> {
         let draft = match Draft::default().detect(&self.document) {
             Draft::Unknown => Draft::default(),
             known => known,
         };
-        let mut options = jsonschema::options()
+        let mut options = jsonschema::options_for::<Watched>()
             .with_draft(draft)
             .with_retriever(Librarian(Arc::clone(library)))
             .should_validate_formats(true);
         if let Some(uri) = &self.file_uri {
             options = options.with_base_uri(uri);
         }
-        options.build(&self.document).map_err(|error| {
-            let message = issue::compile_message(&error);
-            // Where the folder lies on this machine is nobody's business.
-            self.folder_uri().map_or(message.clone(), |folder| message.replace(folder, ""))
-        })
+        options
+            .build(&self.document)
+            .map_err(|error| unlocated(&issue::compile_message(&error), self.folder_uri(), library))
     }
 
     /// The address of the schemas folder, with a final `/`.
@@ -100,6 +102,21 @@ impl Schema {
         let end = uri.rmatch_indices('/').nth(depth - 1)?.0;
         Some(&uri[..=end])
     }
+}
+
+/// What is wrong with an asset that does not match, as far as it can be listed.
+fn list_errors(validator: &Validator<Watched>, asset: &Value, stop: &dyn Fn() -> bool) -> Vec<Issue> {
+    let all = watched(Limits::LISTING, stop, |watch| {
+        issue::collect(validator.iter_errors(WatchedNode::new(asset, watch)))
+    });
+    if let Ok(issues) = all {
+        return issues;
+    }
+    // In a large asset the first error is a help; in choices within choices it holds all the others.
+    let first = watched(Limits::LISTING, stop, |watch| {
+        validator.validate(WatchedNode::new(asset, watch)).err().as_ref().map(issue::only_first)
+    });
+    vec![first.ok().flatten().unwrap_or_else(Issue::too_many)]
 }
 
 /// Whether a schema knows a member of the asset by name.
@@ -133,10 +150,12 @@ fn names_member(keywords: &Map<String, Value>, member: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::{
         folder::Folder,
         schemas::Schemas,
         testing::{folder_of, issues, schemas_of},
+        warnings::Warnings,
     };
     use serde_json::json;
 
@@ -192,7 +211,7 @@ mod tests {
             ("we[i]rd |^{ä}%20#/sub[/c#.json", json!({"type": "number"}).to_string()),
         ]);
         let folder = Folder::open(&folder.path().join("we[i]rd |^{ä}%20#")).expect("a folder");
-        let schemas = Schemas::load(&folder, &mut Vec::new());
+        let schemas = Schemas::load(&folder, &mut Warnings::about("schema"));
         assert_eq!(issues(&schemas, "a b", json!("x")), [": \"x\" is not of type \"number\""]);
     }
 
@@ -208,18 +227,20 @@ mod tests {
     #[test]
     fn no_reference_leaves_the_folder() {
         let outside = folder_of(&[("outside.json", "true".to_owned())]);
-        let inside = outside.path().join("schemas");
-        std::fs::create_dir(&inside).expect("made");
+        let inside = outside.path().join("it's mine/schemas");
+        std::fs::create_dir_all(&inside).expect("made");
         let targets = ["../outside.json", "http://127.0.0.1:1/x.json", "file:///etc/passwd", "/etc/passwd"];
         for (number, target) in targets.iter().enumerate() {
             let schema = json!({"$ref": target}).to_string();
             std::fs::write(inside.join(format!("s{number}.json")), schema).expect("written");
         }
-        let schemas = Schemas::load(&Folder::open(&inside).expect("a folder"), &mut Vec::new());
+        let schemas =
+            Schemas::load(&Folder::open(&inside).expect("a folder"), &mut Warnings::about("schema"));
         for (number, target) in targets.iter().enumerate() {
             let told = issues(&schemas, &format!("s{number}"), json!(1));
-            let file = target.rsplit('/').next().expect("a name");
-            assert!(told[0].contains("schema_invalid") && told[0].contains(file), "{target}: {told:?}");
+            assert!(told[0].contains("schema_invalid") && told[0].contains(target), "{target}: {told:?}");
+            let folder = outside.path().file_name().expect("a name").to_string_lossy();
+            assert!(!told[0].contains("mine") && !told[0].contains(&*folder), "{target}: {told:?}");
         }
     }
 
@@ -254,35 +275,84 @@ mod tests {
     fn a_schema_is_compiled_once() {
         let (schemas, _) = schemas_of(&[("a.json", json!({"type": "number"}))]);
         let schema = schemas.get("a").expect("a schema");
-        assert!(!schema.is_compiled(), "not before it is needed");
+        assert!(schema.validator.get().is_none(), "not before it is needed");
         issues(&schemas, "a", json!(1));
         let first: *const _ = schema.validator.get().expect("compiled");
         issues(&schemas, "a", json!(2));
         assert!(std::ptr::eq(first, schema.validator.get().expect("compiled")));
     }
 
+    /// A tree of shapes, as scene formats have them: each inner shape is one of several kinds.
+    fn shape() -> Value {
+        let kind = |name: &str| {
+            json!({
+                "properties": {"kind": {"const": name}, "child": {"$ref": "node.json"}},
+                "required": ["kind", "child"]
+            })
+        };
+        let leaf = json!({
+            "properties": {"kind": {"const": "leaf"}, "size": {"type": "number"}},
+            "required": ["kind", "size"]
+        });
+        json!({"oneOf": [leaf, kind("translate"), kind("rotate"), kind("scale")]})
+    }
+
+    fn nested(depth: usize, leaf: Value) -> Value {
+        (0..depth).fold(leaf, |child, _| json!({"kind": "rotate", "child": child}))
+    }
+
     #[test]
-    fn the_members_that_name_the_schema_are_set_aside_unless_it_knows_them() {
+    fn the_errors_of_choices_within_choices_are_listed_as_long_as_they_are_few() {
+        let (schemas, _) = schemas_of(&[("node.json", shape())]);
+        let wrong = json!({"kind": "leaf", "size": "x"});
+        let told = issues(&schemas, "node", nested(3, wrong.clone()));
+        assert!(
+            told[0].ends_with("; closest: /child/child/child/size \"x\" is not of type \"number\""),
+            "{told:?}"
+        );
+        for depth in [12, 40, 100] {
+            let told = issues(&schemas, "node", nested(depth, wrong.clone()));
+            assert!(told.len() == 1 && told[0].starts_with(": the asset does not match, but"), "{told:?}");
+            assert!(told[0].contains("too many to list"), "{told:?}");
+        }
+        assert!(issues(&schemas, "node", nested(40, json!({"kind": "leaf", "size": 1}))).is_empty());
+    }
+
+    #[test]
+    fn a_verdict_on_choices_within_choices_takes_little_work() {
+        let (schemas, _) = schemas_of(&[("node.json", shape())]);
+        issues(&schemas, "node", json!(1));
+        let schema = schemas.get("node").expect("a schema");
+        let validator = schema.validator.get().expect("compiled").as_ref().expect("usable");
+        let asset = nested(100, json!({"kind": "leaf", "size": "x"}));
+        let limits = Limits { steps: 100_000, ..Limits::NONE };
+        let valid = watched(limits, &|| false, |watch| validator.is_valid(WatchedNode::new(&asset, watch)));
+        assert_eq!(valid, Ok(false));
+    }
+
+    #[test]
+    fn a_reference_to_the_schema_is_set_aside_and_so_is_its_id_unless_it_knows_it() {
         let closed = json!({"additionalProperties": false, "properties": {"a": true}});
         let (schemas, _) = schemas_of(&[
             ("closed.json", closed),
-            ("knows.json", json!({"properties": {"$schemaRef": {"const": "k"}}})),
+            ("knows.json", json!({"properties": {"$schema": {"const": "k"}}})),
             ("demands.json", json!({"required": ["$schema"]})),
             (
                 "through.json",
                 json!({
                     "$ref": "#/$defs/it",
-                    "$defs": {"it": {"allOf": [{"properties": {"$schemaRef": {"const": "k"}}}]}}
+                    "$defs": {"it": {"allOf": [{"properties": {"$schema": {"const": "k"}}}]}}
                 }),
             ),
             ("round.json", json!({"$ref": "#"})),
+            ("reference.json", json!({"properties": {"$schemaRef": {"const": "k"}}})),
         ]);
         let asset = json!({"$schemaRef": "x", "a": 1, "$schema": "y"});
-        for name in ["closed", "demands", "round"] {
+        for name in ["closed", "demands", "round", "reference"] {
             assert_eq!(issues(&schemas, name, asset.clone()), [""; 0], "{name}");
         }
         for name in ["knows", "through"] {
-            assert_eq!(issues(&schemas, name, asset.clone()), ["/$schemaRef: \"k\" was expected"], "{name}");
+            assert_eq!(issues(&schemas, name, asset.clone()), ["/$schema: \"k\" was expected"], "{name}");
         }
         assert_eq!(issues(&schemas, "closed", json!({"b": {"$schemaRef": "x"}})).len(), 1, "only at the top");
     }

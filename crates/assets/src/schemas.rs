@@ -1,9 +1,6 @@
 //! The schemas of a folder: found by name, by id or by reference.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_contract::{Fault, nearest};
 use pintle_engine::CallContext;
@@ -16,7 +13,7 @@ use crate::{
     references::Library,
     schema::{SCHEMA, SCHEMA_REF, Schema},
     version,
-    weight::is_heavy,
+    warnings::Warnings,
 };
 
 /// The schema of whole assets.
@@ -31,9 +28,16 @@ pub(crate) struct Schemas {
     schemas: Vec<Arc<Schema>>,
     /// The highest version of each name, by number.
     by_name: BTreeMap<String, usize>,
-    /// Files that are no schemas, and why.
-    broken: HashMap<String, Arc<str>>,
+    /// Files that are no schemas, sorted by path.
+    broken: Vec<BrokenFile>,
     library: Arc<Library>,
+}
+
+/// A file that is no schema, and why.
+struct BrokenFile {
+    name: String,
+    path: String,
+    reason: Arc<str>,
 }
 
 /// What a name or a reference led to.
@@ -47,15 +51,16 @@ pub(crate) enum Found {
 
 impl Schemas {
     /// Reads a folder. A file that cannot be used is told in the warnings.
-    pub(crate) fn load(folder: &Folder, warnings: &mut Vec<String>) -> Self {
+    pub(crate) fn load(folder: &Folder, warnings: &mut Warnings) -> Self {
         let mut library = Library::default();
         let mut loaded = Self::default();
         for file in folder.json_files(warnings) {
             match read_schema(&file) {
                 Ok(document) => loaded.add(folder, &file, document, &mut library, warnings),
                 Err(reason) => {
-                    warnings.push(format!("schema `{}` is skipped: {reason}", file.path));
-                    loaded.broken.insert(schema_name(file.name()).to_owned(), reason.into());
+                    warnings.skip(&file.path, &reason);
+                    let name = schema_name(file.name()).to_owned();
+                    loaded.broken.push(BrokenFile { name, path: file.path, reason: reason.into() });
                 }
             }
         }
@@ -69,12 +74,12 @@ impl Schemas {
         file: &FoundFile,
         document: Arc<Value>,
         library: &mut Library,
-        warnings: &mut Vec<String>,
+        warnings: &mut Warnings,
     ) {
         let added = library.add(folder.root(), &file.path, Arc::clone(&document));
         if let Some(first) = added.id_taken_by {
             let first = &self.schemas[first].path;
-            warnings.push(format!("schema `{}` has the id of `{first}`: references lead there", file.path));
+            warnings.push(&file.path, &format!("has the id of `{first}`: references lead there"));
         }
         let schema = Schema::new(file, document, added.file_uri);
         // Files come sorted by path, so of equal versions the first path stays.
@@ -87,14 +92,15 @@ impl Schemas {
 
     /// All schemas, sorted by name, version, path.
     pub(crate) fn list(&self) -> Vec<&Schema> {
-        let mut list: Vec<&Schema> = self.schemas.iter().map(|schema| &**schema).collect();
+        let listed = |schema: &&Schema| !self.is_hidden(&schema.name);
+        let mut list: Vec<&Schema> = self.schemas.iter().map(|schema| &**schema).filter(listed).collect();
         list.sort_by(|a, b| (&a.name, &a.version, &a.path).cmp(&(&b.name, &b.version, &b.path)));
         list
     }
 
     /// All names, sorted, each once.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+        self.by_name.keys().map(String::as_str).filter(|name| !self.is_hidden(name))
     }
 
     /// The schema of that name, in its highest version.
@@ -109,17 +115,38 @@ impl Schemas {
             return Some(self.found(schema));
         }
         let name = self.canonical(name);
-        let reason = self.broken.get(name)?;
-        Some(Found::Broken { name: name.to_owned(), reason: Arc::clone(reason) })
+        self.broken.iter().find(|file| file.name == name).map(BrokenFile::found)
     }
 
-    /// The schema that a reference in a document names: by id, else by file name.
+    /// The schema that a reference in a document names: by id, else by as much of a file's path as the two
+    /// have in common, else by file name, else by name.
     pub(crate) fn find_reference(&self, reference: &str) -> Option<Found> {
         if let Some(index) = self.library.find_id(reference) {
             return Some(self.found(&self.schemas[index]));
         }
         let path = reference.split(['#', '?']).next().unwrap_or_default();
-        self.find(schema_name(path.rsplit('/').next().unwrap_or_default()))
+        let path = path.split_once("://").map_or(path, |(_, rest)| rest);
+        let file_name = path.rsplit('/').next().unwrap_or_default();
+        let by_path = || self.best(|file| path_fit(path, file));
+        let by_file_name = || self.best(|file| usize::from(file.rsplit('/').next() == Some(file_name)));
+        by_path().or_else(by_file_name).or_else(|| self.find(schema_name(file_name)))
+    }
+
+    /// The file whose path fits best, if any fits; of equals the highest version, then the first path.
+    fn best(&self, fit: impl Fn(&str) -> usize) -> Option<Found> {
+        let schemas = self.schemas.iter().map(|schema| (fit(&schema.path), schema));
+        let fitting = schemas.filter(|(fit, schema)| *fit > 0 && !self.is_hidden(&schema.name));
+        // Of equals the last is the greatest, and files come sorted by path.
+        let schema = fitting.rev().max_by(|(fit_a, a), (fit_b, b)| {
+            fit_a.cmp(fit_b).then_with(|| version::compare(&a.version, &b.version))
+        });
+        let broken = self.broken.iter().map(|file| (fit(&file.path), file));
+        let broken = broken.filter(|(fit, file)| *fit > 0 && !self.is_hidden(&file.name));
+        match (schema, broken.rev().max_by_key(|(fit, _)| *fit)) {
+            (Some((fit, schema)), Some((broken_fit, _))) if fit >= broken_fit => Some(self.found(schema)),
+            (Some((_, schema)), None) => Some(self.found(schema)),
+            (_, broken) => broken.map(|(_, file)| file.found()),
+        }
     }
 
     /// The schema of a document: the one it names, else the one of its component.
@@ -145,8 +172,36 @@ impl Schemas {
     }
 
     fn canonical<'a>(&self, name: &'a str) -> &'a str {
-        let exists = |name| self.by_name.contains_key(name) || self.broken.contains_key(name);
-        if name == NESTED_ASSET && exists(CANONICAL_ASSET) { CANONICAL_ASSET } else { name }
+        if self.is_hidden(name) { CANONICAL_ASSET } else { name }
+    }
+
+    /// Whether a name is only another one of the schema of whole assets. A file of that name can still be
+    /// referred to by other schemas.
+    fn is_hidden(&self, name: &str) -> bool {
+        name == NESTED_ASSET
+            && (self.by_name.contains_key(CANONICAL_ASSET)
+                || self.broken.iter().any(|file| file.name == CANONICAL_ASSET))
+    }
+}
+
+impl BrokenFile {
+    fn found(&self) -> Found {
+        Found::Broken { name: self.name.clone(), reason: Arc::clone(&self.reason) }
+    }
+}
+
+/// How well a reference fits a file's path: not at all unless one is the end of the other; else by the
+/// number of segments that they share; of equals better if that is the file's whole path.
+fn path_fit(reference: &str, file: &str) -> usize {
+    let (mut reference, mut file) = (reference.rsplit('/'), file.rsplit('/'));
+    let mut fit = 0;
+    loop {
+        match (reference.next(), file.next()) {
+            (Some(a), Some(b)) if a == b => fit += 2,
+            (Some(_), Some(_)) => return 0,
+            (None, Some(_)) => return fit,
+            (_, None) => return fit + 1,
+        }
     }
 }
 
@@ -167,27 +222,22 @@ impl Found {
         }
     }
 
-    /// All ways in which an asset does not match; none if it does.
-    pub(crate) fn issues(&self, asset: Value) -> Vec<Issue> {
+    /// All ways in which an asset does not match; none if it does. When `stop` says so, the validation is
+    /// left, and the answer is worth nothing.
+    pub(crate) fn issues(&self, asset: Value, stop: &dyn Fn() -> bool) -> Vec<Issue> {
         match self {
-            Self::Schema(schema, library) => schema.issues(asset, library),
+            Self::Schema(schema, library) => schema.issues(asset, library, stop),
             Self::Broken { reason, .. } => vec![Issue::schema_invalid(reason)],
         }
     }
 
-    /// The same, where it blocks nobody if it may take long.
-    pub(crate) async fn issues_in_call(self, asset: Value, call: &CallContext) -> Result<Vec<Issue>, Fault> {
-        if self.is_ready() && !is_heavy(&asset) {
-            return Ok(self.issues(asset));
-        }
-        call.compute(move |_| self.issues(asset)).await
-    }
-
-    fn is_ready(&self) -> bool {
-        match self {
-            Self::Schema(schema, _) => schema.is_compiled(),
-            Self::Broken { .. } => true,
-        }
+    /// The same, where it blocks nobody, until the call ends: a small asset may take long too.
+    pub(crate) async fn issues_in_call(
+        self,
+        asset: Arc<Value>,
+        call: &CallContext,
+    ) -> Result<Vec<Issue>, Fault> {
+        call.compute(move |call| self.issues(Arc::unwrap_or_clone(asset), &|| call.has_ended())).await
     }
 }
 
@@ -281,7 +331,8 @@ mod tests {
             _ => String::new(),
         };
         for (document, expected) in [
-            (json!({"$schemaRef": "jsonschema/tone.schema.json"}), "new/tone.schema.json"),
+            (json!({"$schemaRef": "jsonschema/tone.schema.json"}), "tone.schema.json"),
+            (json!({"$schemaRef": "tone.schema.json"}), "tone.schema.json"),
             (json!({"$schemaRef": "https://h/1.0/tone.schema.json"}), "tone.schema.json"),
             (json!({"$schemaRef": "https://other/rule.json#x"}), "rule.json"),
             (json!({"$schemaRef": "none.json", "$schema": "tone"}), "new/tone.schema.json"),
@@ -291,6 +342,62 @@ mod tests {
             assert_eq!(path(document.clone(), "rule"), expected, "{document}");
         }
         assert_eq!(path(json!({}), "none"), "");
+    }
+
+    #[test]
+    fn of_several_files_with_one_name_a_reference_means_the_one_with_its_path() {
+        let (schemas, _) = load_schemas(&[
+            ("v1/tone.schema.json", r#"{"version": "1"}"#.into()),
+            ("v2/tone.schema.json", r#"{"version": "2"}"#.into()),
+            ("v3/tone.schema.json", "broken".into()),
+            ("v4/tone.json", r#"{"version": "4"}"#.into()),
+        ]);
+        let lead = |reference: &str| match schemas.find_reference(reference) {
+            Some(Found::Schema(schema, _)) => schema.path.clone(),
+            Some(Found::Broken { .. }) => "broken".into(),
+            None => String::new(),
+        };
+        for (reference, path) in [
+            ("v1/tone.schema.json", "v1/tone.schema.json"),
+            ("https://h/schemas/v1/tone.schema.json#x", "v1/tone.schema.json"),
+            ("jsonschema/v2/tone.schema.json", "v2/tone.schema.json"),
+            ("v3/tone.schema.json", "broken"),
+            // No file has that path: the highest version of that file name, then of that name.
+            ("elsewhere/tone.schema.json", "v2/tone.schema.json"),
+            ("tone.schema.json", "v2/tone.schema.json"),
+            ("elsewhere/tone.json", "v4/tone.json"),
+            ("tone", "v4/tone.json"),
+            ("v1/none.json", ""),
+            ("", ""),
+        ] {
+            assert_eq!(lead(reference), path, "{reference}");
+        }
+    }
+
+    #[test]
+    fn a_file_named_as_the_nested_asset_does_not_hide_the_canonical_one() {
+        let nested = json!({"$id": "https://h/nested.json", "type": "null"});
+        let (schemas, _) = schemas_of(&[
+            ("nested-synesthetic-asset.schema.json", nested),
+            (
+                "synesthetic-asset.schema.json",
+                json!({"properties": {"a": {"$ref": "https://h/nested.json"}}}),
+            ),
+        ]);
+        assert_eq!(listed(&schemas), [(CANONICAL_ASSET, "", "synesthetic-asset.schema.json")]);
+        assert_eq!(schemas.names().collect::<Vec<_>>(), [CANONICAL_ASSET]);
+        assert_eq!(issues(&schemas, NESTED_ASSET, json!({"a": 1})), ["/a: 1 is not of type \"null\""]);
+        let found = schemas.find_reference("x/nested-synesthetic-asset.schema.json").expect("found");
+        assert_eq!(found.name(), CANONICAL_ASSET);
+    }
+
+    #[test]
+    fn a_schema_with_a_number_that_cannot_be_held_is_not_used() {
+        let (schemas, warnings) =
+            load_schemas(&[("n.json", "{\n \"minimum\": 123456789012345678901}".into())]);
+        let expected = ": schema_invalid: its number at line 2, column 13 cannot be held exactly";
+        assert_eq!(issues(&schemas, "n", json!(1)), [expected]);
+        assert!(warnings[0].starts_with("schema `n.json` is skipped: its number"), "{warnings:?}");
     }
 
     #[test]

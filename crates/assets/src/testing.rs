@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Assets, AssetsConfig, BackendConfig, folder::Folder, schemas::Schemas};
+use crate::{Assets, AssetsConfig, BackendConfig, folder::Folder, schemas::Schemas, warnings::Warnings};
 
 pub(crate) mod http;
 
@@ -31,15 +31,15 @@ pub(crate) fn schemas_of(files: &[(&str, Value)]) -> (Schemas, Vec<String>) {
 /// The same, for files of any text.
 pub(crate) fn load_schemas(files: &[(&str, String)]) -> (Schemas, Vec<String>) {
     let folder = folder_of(files);
-    let mut warnings = Vec::new();
+    let mut warnings = Warnings::about("schema");
     let schemas = Schemas::load(&Folder::open(folder.path()).expect("a folder"), &mut warnings);
-    (schemas, warnings)
+    (schemas, warnings.into_lines())
 }
 
 /// What is wrong with an asset, as `path: message`.
 pub(crate) fn issues(schemas: &Schemas, name: &str, asset: Value) -> Vec<String> {
     let found = schemas.find(name).expect("a schema");
-    found.issues(asset).into_iter().map(|issue| format!("{}: {}", issue.path, issue.msg)).collect()
+    found.issues(asset, &|| false).into_iter().map(|issue| format!("{}: {}", issue.path, issue.msg)).collect()
 }
 
 /// Assets with these schemas and examples, and no backend.
@@ -72,7 +72,16 @@ pub(crate) fn assets_with(
 
 /// Calls a tool as a server would, with all checks of arguments and results.
 pub(crate) async fn call(assets: &Arc<Assets>, tool: &str, arguments: Value) -> Outcome {
-    let engine = Engine::new(assets.tools(), Options::default(), CallLog::off()).expect("an engine");
+    call_engine(&engine(assets, Options::default()), tool, arguments).await
+}
+
+/// A server's engine with the tools of these assets.
+pub(crate) fn engine(assets: &Arc<Assets>, options: Options) -> Engine {
+    Engine::new(assets.tools(), options, CallLog::off()).expect("an engine")
+}
+
+/// The same as [`call`], with an engine that stays.
+pub(crate) async fn call_engine(engine: &Engine, tool: &str, arguments: Value) -> Outcome {
     let request = CallRequest {
         id: None,
         caller: Arc::new(Caller::local()),
@@ -96,7 +105,7 @@ pub(crate) async fn answer(
     let outcome = call(assets, tool, arguments).await;
     match &outcome {
         Outcome::Fault(fault) => (fault.message.clone(), Some(fault.code)),
-        _ => (outcome.payload_json().unwrap_or_default().to_owned(), outcome.code()),
+        Outcome::Success(json) | Outcome::Declined(json, _) => (json.to_string(), outcome.code()),
     }
 }
 
@@ -104,7 +113,7 @@ pub(crate) async fn answer(
 pub(crate) async fn failure_message(assets: &Arc<Assets>, tool: &str, arguments: Value) -> String {
     match call(assets, tool, arguments).await {
         Outcome::Declined(_, failure) => failure.message,
-        Outcome::Success(payload) => payload.json.clone(),
+        Outcome::Success(json) => json.to_string(),
         Outcome::Fault(fault) => fault.to_string(),
     }
 }

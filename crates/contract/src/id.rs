@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::number::decimal;
+
 /// The id of one request.
 ///
 /// `raw` is what the client wrote and what it gets back. `key` is what ids are compared by: `1`,
@@ -45,7 +47,7 @@ impl RequestId {
 
     /// Whether this is a number with a fractional part, which MCP does not allow.
     pub fn is_fractional(&self) -> bool {
-        !self.raw.starts_with('"') && self.key.bytes().any(|b| b == b'.' || b == b'e')
+        !self.raw.starts_with('"') && decimal(&self.raw).is_some_and(|(_, _, power)| power < 0)
     }
 }
 
@@ -57,42 +59,32 @@ impl PartialEq for RequestId {
 
 impl Eq for RequestId {}
 
-/// Whole numbers up to this many digits are written out; larger ones keep an exponent.
-const PLAIN_DIGITS: i64 = 64;
-
-/// The exact decimal value in one spelling, without going through a float.
+/// The exact decimal value, spelled as JavaScript spells numbers, without going through a float.
 fn number_key(raw: &str) -> String {
-    let (sign, unsigned) = match raw.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", raw),
-    };
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent),
-        None => (unsigned, "0"),
-    };
-    let Ok(exponent) = exponent.parse::<i32>() else {
+    // JavaScript writes numbers from 1e-6 up to 1e21 without an exponent.
+    const PLAIN: std::ops::RangeInclusive<i64> = -5..=21;
+    let Some((negative, digits, power)) = decimal(raw) else {
         return raw.to_owned();
     };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all_digits = format!("{whole}{fraction}");
-    let digits = all_digits.trim_start_matches('0');
-    let significant = digits.trim_end_matches('0');
-    if significant.is_empty() {
+    if digits.is_empty() {
         return "0".to_owned();
     }
-    let power = i64::from(exponent) - fraction.len() as i64 + (digits.len() - significant.len()) as i64;
-    if power >= 0 && significant.len() as i64 + power <= PLAIN_DIGITS {
-        return format!("{sign}{significant}{}", "0".repeat(power as usize));
+    let sign = if negative { "-" } else { "" };
+    // Where the point stands, counted from before the first digit.
+    let point = digits.len() as i64 + power;
+    if !PLAIN.contains(&point) {
+        let (first, rest) = digits.split_at(1);
+        let dot = if rest.is_empty() { "" } else { "." };
+        return format!("{sign}{first}{dot}{rest}e{:+}", point - 1);
     }
-    let point = significant.len() as i64 + power;
-    if power < 0 && point > 0 {
-        let (whole, fraction) = significant.split_at(point as usize);
+    if power >= 0 {
+        return format!("{sign}{digits}{}", "0".repeat(power as usize));
+    }
+    if point > 0 {
+        let (whole, fraction) = digits.split_at(point as usize);
         return format!("{sign}{whole}.{fraction}");
     }
-    if power < 0 && point > -6 {
-        return format!("{sign}0.{}{significant}", "0".repeat(-point as usize));
-    }
-    format!("{sign}{significant}e{power}")
+    format!("{sign}0.{}{digits}", "0".repeat(-point as usize))
 }
 
 #[cfg(test)]
@@ -120,8 +112,13 @@ mod tests {
             ("-2.50", "-2.5"),
             ("12345678901234567890", "12345678901234567890"),
             ("12345678901234567891", "12345678901234567891"),
-            ("1e400", "1e400"),
-            ("10e399", "1e400"),
+            ("1e400", "1e+400"),
+            ("10e399", "1e+400"),
+            ("1e21", "1e+21"),
+            ("1.5e21", "1.5e+21"),
+            ("1e20", "100000000000000000000"),
+            ("0.000001", "0.000001"),
+            ("15e-8", "1.5e-7"),
             ("1e-9", "1e-9"),
             ("\"\\u00e9\"", "é"),
             ("\"1e3\"", "1e3"),

@@ -11,6 +11,7 @@ mod envelope;
 mod error;
 mod id;
 mod nearest;
+mod number;
 
 pub use canonical::{Fingerprint, canonical_json, fingerprint};
 pub use definition::{Annotations, TOOL_ID_PREFIX, ToolDefinition, tool_id, underscore_name};
@@ -19,3 +20,4 @@ pub use envelope::{ENVELOPE_SCHEMA, Meta, TOOL_IO_SCHEMA};
 pub use error::{ERROR_TABLE, ErrorCode, ErrorRow, Fault, FaultBody, Retry, Stage};
 pub use id::RequestId;
 pub use nearest::nearest;
+pub use number::inexact_number;

@@ -109,6 +109,11 @@ impl InFlight {
         Some(cancel)
     }
 
+    /// Whether a call with this id is under way.
+    pub fn contains(&self, id: &RequestId) -> bool {
+        self.lock().contains_key(id.key())
+    }
+
     /// Forgets a call. To be called before its reply can be seen, so that the id is free by then.
     pub fn leave(&self, id: &RequestId) {
         self.lock().remove(id.key());

@@ -9,7 +9,7 @@ use pintle_contract::{ErrorCode, Fault};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use crate::{cancel::Cancel, progress::Progress};
+use crate::progress::Progress;
 
 /// Who is calling: the local user on a pipe, or a token's issuer and subject.
 #[derive(Clone, Debug)]
@@ -34,7 +34,8 @@ impl Caller {
 #[derive(Clone)]
 pub struct CallContext {
     pub(crate) caller: Arc<Caller>,
-    pub(crate) cancel: Arc<Cancel>,
+    /// Fires when the call is cancelled, over its deadline or answered: whatever still works may stop.
+    pub(crate) ended: CancellationToken,
     pub(crate) progress: Progress,
     pub(crate) _slot: Arc<OwnedSemaphorePermit>,
 }
@@ -50,14 +51,14 @@ impl CallContext {
         &self.progress
     }
 
-    /// Resolves when the work should stop.
-    pub fn cancelled(&self) -> &CancellationToken {
-        self.cancel.token()
+    /// Fires when nobody waits for the work any more: the call was cancelled or is over its deadline.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.ended
     }
 
-    /// Whether the work should stop. Long computations ask now and then.
-    pub fn is_cancelled(&self) -> bool {
-        self.cancel.token().is_cancelled()
+    /// Whether nobody waits for the work any more. Long computations ask now and then.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
     }
 
     /// Runs a computation where it may take its time. A tool must not compute for more than about a

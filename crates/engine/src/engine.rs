@@ -11,7 +11,6 @@ use futures_util::FutureExt;
 use pintle_contract::{ErrorCode, Fault, Meta, RequestId, Stage, TOOL_IO_SCHEMA, fingerprint};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     admission::Admission,
@@ -19,7 +18,7 @@ use crate::{
     catalogue::{Catalogue, CatalogueError, Entry},
     clock::Clock,
     context::{CallContext, Caller},
-    envelope::{self, EnvelopeMode, Message, Opened, Refused},
+    envelope::{self, EnvelopeMode, Message, Refused},
     idempotency::{IdempotencyStore, Key, Known},
     invoke,
     log::{CallLog, Record, Told},
@@ -137,37 +136,21 @@ pub struct CallRequest {
     pub progress: Option<Arc<dyn ProgressSink>>,
 }
 
-/// A result object and its JSON.
-#[derive(Debug)]
-pub struct Payload {
-    /// The object.
-    pub value: Value,
-    /// The same, compact: what travels.
-    pub json: String,
-}
-
-impl Payload {
-    fn new(value: Value) -> Arc<Self> {
-        let json = value.to_string();
-        Arc::new(Self { value, json })
-    }
-}
-
-/// How a call ended.
+/// How a call ended. Results are compact JSON texts: what travels, and many times smaller than values.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// With a result.
-    Success(Arc<Payload>),
+    Success(Arc<str>),
     /// With a result that tells of a failure in the toolset's own words.
-    Declined(Arc<Payload>, Failure),
+    Declined(Arc<str>, Failure),
     /// With an error.
     Fault(Fault),
 }
 
 impl Outcome {
     /// A success with this object.
-    pub fn success(value: Value) -> Self {
-        Self::Success(Payload::new(value))
+    pub fn success(value: &Value) -> Self {
+        Self::Success(value.to_string().into())
     }
 
     /// The error code, if it failed.
@@ -179,18 +162,18 @@ impl Outcome {
         }
     }
 
-    /// The JSON of the result object, if there is one.
-    pub fn payload_json(&self) -> Option<&str> {
+    /// Whether the same call would end the same way again, or must not happen again.
+    pub(crate) fn is_final(&self) -> bool {
         match self {
-            Self::Success(payload) | Self::Declined(payload, _) => Some(&payload.json),
-            Self::Fault(_) => None,
+            Self::Declined(_, failure) if failure.took_effect => true,
+            outcome => !outcome.code().is_some_and(ErrorCode::is_retryable),
         }
     }
 
     /// The size of the result or error object as it travels.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Success(payload) | Self::Declined(payload, _) => payload.json.len(),
+            Self::Success(json) | Self::Declined(json, _) => json.len(),
             Self::Fault(fault) => json_size(fault),
         }
     }
@@ -237,11 +220,6 @@ impl Engine {
         &self.clock
     }
 
-    /// Waits until the log is written.
-    pub fn finish_log(&self) {
-        self.log.finish();
-    }
-
     /// Step 2: opens a frame. What it refuses still has to be answered and given to
     /// [`Engine::log_refusal`]; what was let through only in shadow mode, to [`Engine::log_shadow`].
     pub fn open(&self, frame: &[u8]) -> Result<Message, Refused> {
@@ -250,28 +228,37 @@ impl Engine {
 
     /// Logs a frame that was refused before it became a call.
     pub async fn log_refusal(&self, refused: &Refused, transport: Transport, frame_bytes: usize) {
-        let meta = Meta::default();
-        let told = Told {
-            id: refused.id.as_ref(),
-            method: refused.method.as_deref(),
-            error: Some(refused.fault.code),
-            input_bytes: frame_bytes,
-            output_bytes: json_size(&refused.fault),
-            ..Told::of_envelope(transport.name(), &meta)
-        };
-        self.write_log(told).await;
+        self.log_envelope(refused, transport, frame_bytes, "error", json_size(&refused.fault)).await;
     }
 
     /// Logs what would have been refused if wrong envelopes were not let through.
-    pub async fn log_shadow(&self, opened: &Opened, transport: Transport, frame_bytes: usize) {
-        let Some(fault) = &opened.shadowed else { return };
+    pub async fn log_shadow(&self, refused: &Refused, transport: Transport, frame_bytes: usize) {
+        self.log_envelope(refused, transport, frame_bytes, "shadow", 0).await;
+    }
+
+    async fn log_envelope(
+        &self,
+        refused: &Refused,
+        transport: Transport,
+        input_bytes: usize,
+        status: &'static str,
+        output_bytes: usize,
+    ) {
         let told = Told {
-            id: opened.id.as_ref(),
-            method: Some(&opened.method),
-            status: "shadow",
-            error: Some(fault.code),
-            input_bytes: frame_bytes,
-            ..Told::of_envelope(transport.name(), &opened.meta)
+            started: Instant::now(),
+            id: refused.id.as_ref(),
+            transport: transport.name(),
+            route: "envelope",
+            method: refused.method.as_deref(),
+            meta: &Meta::default(),
+            status,
+            attempt: 1,
+            cache_hit: false,
+            error: Some(refused.fault.code),
+            input_bytes,
+            output_bytes,
+            tool_id: None,
+            schema_version: None,
         };
         self.write_log(told).await;
     }
@@ -283,7 +270,7 @@ impl Engine {
         let cancel = Arc::clone(&request.cancel);
         let outcome = match self.resolve(request, &mut record) {
             Err(fault) => Outcome::Fault(fault),
-            Ok(Resolved::Discovery(value)) => Outcome::success(value),
+            Ok(Resolved::Discovery(value)) => Outcome::success(&value),
             Ok(Resolved::Call(call)) => self.call_tool(call, &mut record).await,
         };
         // From here on it is too late to cancel; if it was cancelled, nothing else may be told.
@@ -335,10 +322,7 @@ impl Engine {
             }
             Err(fault) => return Outcome::Fault(fault),
         };
-        let outcome = match self.admission.admit(&call.cancel).await {
-            Ok(slot) => self.run(call, slot, record.meta.progress_token.as_ref()).await,
-            Err(fault) => Outcome::Fault(fault),
-        };
+        let outcome = self.run(call, record.meta.progress_token.as_ref()).await;
         // What really happened is kept for the key, also when a late cancel hides it from this reply.
         if let Some(ticket) = ticket {
             ticket.finish(&outcome);
@@ -358,29 +342,25 @@ impl Engine {
         }
     }
 
-    /// Steps 8 and 9: runs the tool and checks what it gives.
-    async fn run(
-        &self,
-        call: ToolCall,
-        slot: OwnedSemaphorePermit,
-        progress_token: Option<&Value>,
-    ) -> Outcome {
+    /// Steps 7 to 9: waits for a slot, runs the tool and checks what it gives. The deadline is for all of
+    /// it: a caller is not kept waiting by those before it either.
+    async fn run(&self, call: ToolCall, progress_token: Option<&Value>) -> Outcome {
         let ToolCall { tool, arguments, caller, cancel, progress, .. } = call;
         let name = &tool.tool.definition().name;
         let progress = Progress::new(progress, progress_token, name);
-        let context = CallContext {
-            caller,
-            cancel: Arc::clone(&cancel),
-            progress: progress.clone(),
-            _slot: Arc::new(slot),
+        let ended = cancel.token().child_token();
+        let _ends_with_this_call = ended.clone().drop_guard();
+        let work = async {
+            let slot = Arc::new(self.admission.admit(&cancel).await?);
+            let context = CallContext { caller, ended, progress: progress.clone(), _slot: slot };
+            let work = AssertUnwindSafe(tool.tool.run(arguments, context)).catch_unwind();
+            work.await.unwrap_or_else(|_| Err(panicked()))
         };
-        let timeout = self.options.timeouts.of(name);
-        let work = AssertUnwindSafe(tool.tool.run(arguments, context)).catch_unwind();
         let (came_to_its_end, result) = tokio::select! {
             biased;
             () = cancel.token().cancelled() => (false, Err(cancel.cancelled_fault())),
-            result = work => (true, result.unwrap_or_else(|_| Err(panicked()))),
-            fault = missed_deadline(timeout) => (false, Err(fault)),
+            result = work => (true, result),
+            fault = missed_deadline(self.options.timeouts.of(name)) => (false, Err(fault)),
         };
         progress.close(came_to_its_end);
         match result {
@@ -398,19 +378,19 @@ impl Engine {
                 format!("the tool broke its own output schema: {}", told.join("; ")),
             ));
         }
-        let payload = Payload::new(answer.value);
-        let (size, limit) = (payload.json.len(), self.options.max_result_bytes);
+        let json: Arc<str> = answer.value.to_string().into();
+        let (size, limit) = (json.len(), self.options.max_result_bytes);
         if size > limit {
             let message = format!("the result has {size} bytes; at most {limit} are allowed");
             return Outcome::Fault(
                 Fault::new(ErrorCode::InvalidRequest, message)
-                    .hint("ask for less: a narrower path, fewer lines or fewer results")
+                    .hint("ask for less at a time, or raise max_result_bytes in the configuration")
                     .details(json!({"reason": "result_too_large", "bytes": size, "limit": limit})),
             );
         }
         match answer.failure {
-            None => Outcome::Success(payload),
-            Some(failure) => Outcome::Declined(payload, failure),
+            None => Outcome::Success(json),
+            Some(failure) => Outcome::Declined(json, failure),
         }
     }
 

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
-use pintle_contract::{Dialect, Fault, Meta, RequestId, Stage};
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::{Map, Value, value::RawValue};
+use pintle_contract::{Dialect, Fault, Meta, RequestId, Stage, inexact_number};
+use serde::{
+    Deserialize,
+    de::{Deserializer as _, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::schema::CompiledSchema;
 
@@ -44,6 +47,8 @@ pub struct Opened {
     pub idempotency_key: Option<String>,
     /// The language of the message.
     pub dialect: Dialect,
+    /// The call that this message cancels, if that is what it is for.
+    pub cancels: Option<RequestId>,
     /// What would have been refused, had the mode not let it through.
     pub shadowed: Option<Fault>,
 }
@@ -61,7 +66,12 @@ pub struct Refused {
 
 /// Opens a frame.
 pub(crate) fn open(frame: &[u8], schema: &CompiledSchema, mode: EnvelopeMode) -> Result<Message, Refused> {
-    let mut fields = read_fields(frame).map_err(|fault| Refused { id: None, method: None, fault })?;
+    let text = std::str::from_utf8(frame).map_err(|error| {
+        let place = error.valid_up_to() + 1;
+        let message = format!("the frame is not UTF-8: byte {place} is wrong");
+        Refused { id: None, method: None, fault: Fault::invalid(Stage::Parse, message) }
+    })?;
+    let mut fields = read_fields(text)?;
     if fields.is_response() {
         return Ok(Message::Response);
     }
@@ -73,8 +83,14 @@ pub(crate) fn open(frame: &[u8], schema: &CompiledSchema, mode: EnvelopeMode) ->
     if dialect == Some(Dialect::Mcp) && !fields.map.contains_key("params") {
         fields.map.insert("params".into(), Value::Object(Map::new()));
     }
-    let id = fields.raw_id.as_deref().and_then(RequestId::from_json);
-    let fields = fields.into_value();
+    let id = fields.raw_id.and_then(RequestId::from_json);
+    let cancels = method.as_deref().and_then(|method| cancelled_id(method, text));
+    if cancels.is_none()
+        && let Some(fault) = fields.check_numbers(text)
+    {
+        return Err(Refused { id, method, fault });
+    }
+    let fields = Value::Object(fields.map);
     let fault = check(&fields, schema, id.as_ref(), dialect);
     let (method, dialect, shadowed) = match (method, dialect, fault) {
         (Some(method), Some(dialect), None) => (method, dialect, None),
@@ -92,9 +108,10 @@ pub(crate) fn open(frame: &[u8], schema: &CompiledSchema, mode: EnvelopeMode) ->
     // Taken in any order: the map is thrown away afterwards.
     let mut take = |name: &str| fields.swap_remove(name);
     let wants_reply = id.is_some() || !may_lack_id(&method);
+    let params = take("params").filter(|params| !params.is_null());
     let opened = Opened {
         id,
-        params: take("params").unwrap_or(Value::Null),
+        params: params.unwrap_or_else(|| Value::Object(Map::new())),
         meta: take("meta").map_or_else(Meta::default, |meta| Meta::from_value(&meta)),
         idempotency_key: match take("idempotencyKey") {
             Some(Value::String(key)) => Some(key),
@@ -102,6 +119,7 @@ pub(crate) fn open(frame: &[u8], schema: &CompiledSchema, mode: EnvelopeMode) ->
         },
         method,
         dialect,
+        cancels,
         shadowed,
     };
     Ok(if wants_reply { Message::Request(opened) } else { Message::Notification(opened) })
@@ -130,13 +148,39 @@ fn check(
     None
 }
 
-/// The members of the outer object, and the id as it was written.
-struct Fields {
-    map: Map<String, Value>,
-    raw_id: Option<String>,
+/// The id that a cancel names, as it was written: reading it as a number might change it.
+fn cancelled_id(method: &str, text: &str) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Frame<'a> {
+        #[serde(borrow)]
+        params: Params<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+        #[serde(borrow)]
+        request_id: Option<&'a RawValue>,
+    }
+    let id = |pick: fn(Params<'_>) -> Option<&RawValue>| {
+        let frame: Frame<'_> = serde_json::from_str(text).ok()?;
+        RequestId::from_json(pick(frame.params)?.get())
+    };
+    match method {
+        "$/cancelRequest" => id(|params| params.id),
+        "notifications/cancelled" => id(|params| params.request_id),
+        _ => None,
+    }
 }
 
-impl Fields {
+/// The members of the outer object, and the id as it was written.
+struct Fields<'a> {
+    map: Map<String, Value>,
+    raw_id: Option<&'a str>,
+}
+
+impl Fields<'_> {
     /// Responses answer what the server asked. Their shape is exact, so that a request that merely
     /// lacks its method is not taken for one.
     fn is_response(&self) -> bool {
@@ -144,65 +188,101 @@ impl Fields {
         has("result") != has("error")
             && self.map.len() == 3
             && self.map.get("jsonrpc").and_then(Value::as_str) == Some("2.0")
-            && self.raw_id.as_deref().and_then(RequestId::from_json).is_some()
+            && self.raw_id.and_then(RequestId::from_json).is_some()
     }
 
-    fn into_value(self) -> Value {
-        Value::Object(self.map)
+    /// Refuses numbers that would be changed by being read. The id is not read, so it may be any.
+    fn check_numbers(&self, text: &str) -> Option<Fault> {
+        let (start, end) = match self.raw_id {
+            Some(id) => {
+                let start = id.as_ptr() as usize - text.as_ptr() as usize;
+                (start, start + id.len())
+            }
+            None => (0, 0),
+        };
+        let before = || inexact_number(&text[..start]);
+        let place = before().or_else(|| Some(end + inexact_number(&text[end..])?))?;
+        let column = text[..place].chars().count() + 1;
+        let message = format!("the number at column {column} cannot be held exactly, so it is not taken");
+        Some(
+            Fault::invalid(Stage::Envelope, message)
+                .hint("send it as a string, or with at most 17 significant digits")
+                .details(json!({"column": column})),
+        )
     }
 }
 
-fn read_fields(frame: &[u8]) -> Result<Fields, Fault> {
-    let text = std::str::from_utf8(frame).map_err(|error| {
-        let place = error.valid_up_to() + 1;
-        Fault::invalid(Stage::Parse, format!("the frame is not UTF-8: byte {place} is wrong"))
-    })?;
-    let not_json = |error: serde_json::Error| Fault::invalid(Stage::Parse, parse_message(&error));
+fn read_fields(text: &str) -> Result<Fields<'_>, Refused> {
+    let refuse = |fault| Refused { id: None, method: None, fault };
+    let not_json =
+        |error: &serde_json::Error| refuse(Fault::invalid(Stage::Parse, parse_message(error, "is not JSON")));
     if !text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{') {
-        serde_json::from_str::<IgnoredAny>(text).map_err(not_json)?;
-        return Err(Fault::invalid(
+        serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
+        return Err(refuse(Fault::invalid(
             Stage::Envelope,
             "the frame is not an object; send exactly one request object a frame (no batches)",
-        ));
+        )));
     }
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let fields = deserializer.deserialize_map(FieldsVisitor).map_err(not_json)?;
-    deserializer.end().map_err(not_json)?;
-    match fields {
-        Ok(fields) => Ok(fields),
-        Err(duplicate) => Err(Fault::invalid(
-            Stage::Envelope,
-            format!("the envelope is wrong: field `{duplicate}` is there twice"),
-        )),
+    match read_map(text, FieldsVisitor) {
+        Ok(Ok(fields)) => Ok(fields),
+        Ok(Err(duplicate)) => {
+            let message = format!("the envelope is wrong: field `{duplicate}` is there twice");
+            Err(glimpse(text, Fault::invalid(Stage::Envelope, message)).unwrap_or_else(refuse))
+        }
+        // It may be JSON all the same, with something in it that cannot be held here.
+        Err(error) => {
+            let message = parse_message(&error, "cannot be read");
+            Err(glimpse(text, Fault::invalid(Stage::Envelope, message)).unwrap_or_else(|_| not_json(&error)))
+        }
     }
 }
 
-/// What is wrong with the JSON and where, without quoting it.
-fn parse_message(error: &serde_json::Error) -> String {
+fn read_map<'a, V: Visitor<'a>>(text: &'a str, visitor: V) -> Result<V::Value, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = deserializer.deserialize_map(visitor)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// Refuses a frame with the id and the method that it shows, if it is JSON at all.
+fn glimpse(text: &str, fault: Fault) -> Result<Refused, Fault> {
+    match read_map(text, GlimpseVisitor) {
+        Ok(Glimpse { id, method }) => Ok(Refused {
+            id: id.and_then(RequestId::from_json),
+            method: method.and_then(|method| serde_json::from_str(method).ok()),
+            fault,
+        }),
+        Err(_) => Err(fault),
+    }
+}
+
+/// What is wrong with a frame and where, without quoting it.
+fn parse_message(error: &serde_json::Error, verdict: &str) -> String {
     let place = if error.line() > 1 {
         format!("line {}, column {}", error.line(), error.column())
     } else {
         format!("column {}", error.column())
     };
     if error.is_eof() {
-        return format!("the frame is not JSON: it ends too early, at {place}");
+        return format!("the frame {verdict}: it ends too early, at {place}");
     }
     let text = error.to_string();
-    let known = ["recursion limit exceeded", "number out of range", "trailing characters"];
-    match known.iter().find(|reason| text.starts_with(**reason)) {
-        Some(&"recursion limit exceeded") => {
-            format!("the frame cannot be read: it nests deeper than 127 levels, at {place}")
-        }
-        Some(reason) => format!("the frame is not JSON: {reason} at {place}"),
-        None => format!("the frame is not JSON: syntax error at {place}"),
-    }
+    let reasons = [
+        ("recursion limit exceeded", "it nests deeper than 127 levels"),
+        ("number out of range", "a number is out of range"),
+        ("lone leading surrogate", "a string holds half a surrogate pair"),
+        ("unexpected end of hex escape", "a string holds half a surrogate pair"),
+        ("trailing characters", "something follows the object"),
+    ];
+    let reason = reasons.iter().find(|(found, _)| text.starts_with(found));
+    format!("the frame {verdict}: {} at {place}", reason.map_or("syntax error", |(_, told)| told))
 }
 
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
     /// The name of the first field that is there twice is an answer too: the frame is JSON.
-    type Value = Result<Fields, String>;
+    type Value = Result<Fields<'de>, String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -215,7 +295,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
         while let Some(name) = members.next_key::<String>()? {
             let value = if name == "id" {
                 let raw = members.next_value::<&RawValue>()?.get();
-                raw_id = Some(raw.to_owned());
+                raw_id = Some(raw);
                 id_value(raw)
             } else {
                 members.next_value()?
@@ -230,6 +310,37 @@ impl<'de> Visitor<'de> for FieldsVisitor {
             Some(name) => Err(name.chars().take(80).collect()),
             None => Ok(Fields { map, raw_id }),
         })
+    }
+}
+
+/// What a frame shows when its values are not looked at.
+struct Glimpse<'a> {
+    /// None if there are two.
+    id: Option<&'a str>,
+    method: Option<&'a str>,
+}
+
+struct GlimpseVisitor;
+
+impl<'de> Visitor<'de> for GlimpseVisitor {
+    type Value = Glimpse<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let (mut ids, mut methods) = (Vec::new(), Vec::new());
+        while let Some(name) = members.next_key::<&RawValue>()? {
+            let value = members.next_value::<&RawValue>()?.get();
+            match name.get() {
+                "\"id\"" => ids.push(value),
+                "\"method\"" => methods.push(value),
+                _ => {}
+            }
+        }
+        let only = |found: Vec<&'de str>| if found.len() == 1 { found.first().copied() } else { None };
+        Ok(Glimpse { id: only(ids), method: only(methods) })
     }
 }
 
@@ -284,6 +395,11 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":{},"method":"m","params":{}}"#, -32600, None),
             (r#"{"jsonrpc":"2.0","method":"m","params":{}}"#, -32600, None),
             (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m","params":{}}"#, -32600, None),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","method":"n","params":{}}"#, -32600, one()),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1e400}}"#, -32600, one()),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":"\ud800"}}"#, -32600, one()),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":123456789012345678901}}"#, -32600, one()),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1e400}"#, -32700, None),
             (r#"{"jsonrpc":"2.0","id":1.5,"method":"tools/list"}"#, -32600, Some("1.5".to_owned())),
             (r#"{"jsonrpc":"2.0","id":null,"method":"notifications/x"}"#, -32600, None),
             (r#"{"jsonrpc":"2.0","method":"$/cancelRequest"}"#, -32600, None),
@@ -294,9 +410,41 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_nests_too_deep_is_refused_with_its_id() {
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let frame = format!(r#"{{"jsonrpc":"2.0","id":"d","method":"m","params":{{"x":{deep}}}}}"#);
+        assert_eq!(refusal(&frame), (-32600, Some("\"d\"".to_owned())));
+    }
+
+    #[test]
+    fn a_cancel_names_its_call_as_it_was_written() {
+        for (method, member) in [("$/cancelRequest", "id"), ("notifications/cancelled", "requestId")] {
+            let frame = format!(
+                r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":123456789012345678901}}}}"#
+            );
+            match open_text(frame.as_bytes(), EnvelopeMode::Enforce).expect("opens") {
+                Message::Notification(opened) => {
+                    assert_eq!(opened.cancels.expect("an id").key(), "123456789012345678901");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
     fn a_good_frame_opens_with_its_id_as_written() {
-        for raw in ["\"a\"", "0", "-1", "1.0", "1e3", "12345678901234567890", "\"é\"", "1e400", "\"\\ud800\""]
-        {
+        for raw in [
+            "123456789012345678901234567890",
+            "\"a\"",
+            "0",
+            "-1",
+            "1.0",
+            "1e3",
+            "12345678901234567890",
+            "\"é\"",
+            "1e400",
+            "\"\\ud800\"",
+        ] {
             let frame = format!(r#"{{"params":{{"x":1}},"method":"m","jsonrpc":"2.0","id":{raw}}}"#);
             match open_text(frame.as_bytes(), EnvelopeMode::Enforce).expect("opens") {
                 Message::Request(opened) => {

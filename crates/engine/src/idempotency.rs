@@ -130,9 +130,9 @@ pub(crate) struct Ticket<'a> {
 }
 
 impl Ticket<'_> {
-    /// Keeps the outcome if the same call would end the same way again.
+    /// Keeps the outcome if it is final.
     pub(crate) fn finish(self, outcome: &Outcome) {
-        if outcome.code().is_some_and(ErrorCode::is_retryable) {
+        if !outcome.is_final() {
             return;
         }
         let bytes = outcome.bytes() + ENTRY_OVERHEAD;
@@ -182,10 +182,11 @@ mod tests {
     #[tokio::test]
     async fn a_finished_call_answers_from_the_store_and_other_arguments_conflict() {
         let store = IdempotencyStore::default();
-        run(&store, "k", Outcome::success(json!({"n": 1}))).await;
+        run(&store, "k", Outcome::success(&json!({"n": 1}))).await;
         match store.look_up(key("k"), call(json!(1))).await.expect("no conflict") {
             Known::Outcome { outcome, attempt } => {
-                assert_eq!((outcome.payload_json(), attempt), (Some(r#"{"n":1}"#), 2));
+                assert!(matches!(outcome, Outcome::Success(json) if &*json == r#"{"n":1}"#));
+                assert_eq!(attempt, 2);
             }
             Known::Nothing(_) => panic!("forgotten"),
         }
@@ -198,7 +199,20 @@ mod tests {
         let store = IdempotencyStore::default();
         let fault = Fault::new(ErrorCode::ToolTimeout, "slow");
         run(&store, "k", Outcome::Fault(fault)).await;
-        run(&store, "k", Outcome::success(json!(1))).await;
+        run(&store, "k", Outcome::success(&json!(1))).await;
+    }
+
+    #[tokio::test]
+    async fn a_failure_whose_effect_took_place_is_kept() {
+        let store = IdempotencyStore::default();
+        let failure = crate::tool::Failure {
+            code: ErrorCode::UpstreamFailed,
+            message: String::new(),
+            took_effect: true,
+        };
+        run(&store, "k", Outcome::Declined("{}".into(), failure)).await;
+        let known = store.look_up(key("k"), call(json!(1))).await;
+        assert!(matches!(known, Ok(Known::Outcome { .. })));
     }
 
     #[tokio::test]
@@ -219,15 +233,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn outcomes_are_forgotten_after_ten_minutes_and_past_the_size() {
         let store = IdempotencyStore::default();
-        run(&store, "old", Outcome::success(json!(1))).await;
+        run(&store, "old", Outcome::success(&json!(1))).await;
         tokio::time::advance(KEPT_FOR).await;
-        run(&store, "old", Outcome::success(json!(1))).await;
+        run(&store, "old", Outcome::success(&json!(1))).await;
         let large = "x".repeat(KEPT_BYTES / 2);
         for name in ["a", "b", "c"] {
-            run(&store, name, Outcome::success(json!(large))).await;
+            run(&store, name, Outcome::success(&json!(large))).await;
         }
         assert!(store.lock().bytes <= KEPT_BYTES);
-        run(&store, "a", Outcome::success(json!(1))).await;
+        run(&store, "a", Outcome::success(&json!(1))).await;
         let last = store.look_up(key("c"), call(json!(1))).await;
         assert!(matches!(last, Ok(Known::Outcome { .. })));
     }

@@ -24,7 +24,7 @@ pub use cancel::{Cancel, CancelReason, InFlight};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use clock::Clock;
 pub use context::{CallContext, Caller};
-pub use engine::{CallRequest, Engine, Options, Outcome, Payload, Target, Timeouts, Transport};
+pub use engine::{CallRequest, Engine, Options, Outcome, Target, Timeouts, Transport};
 pub use envelope::{EnvelopeMode, Message, Opened, Refused};
 pub use log::{CallLog, Level};
 pub use outlet::{Outlet, OutletClosed};

@@ -34,14 +34,14 @@ pub struct CallLog {
 
 impl CallLog {
     /// Writes to a stream whose reader may be slow or asleep. Rather than stall calls, records that
-    /// find no room behind 8 MiB of others are dropped, and a line says how many.
-    pub fn lossy(stream: impl std::io::Write + Send + 'static, level: Level) -> std::io::Result<Self> {
-        Self::new(stream, level, false)
+    /// find no room are dropped, and a line says how many.
+    pub fn lossy(outlet: Outlet, level: Level) -> Self {
+        Self { outlet: Some(outlet), level, waits: false, dropped: AtomicU64::new(0) }
     }
 
     /// Writes to a stream that takes everything, such as a file: calls wait for it.
-    pub fn lossless(stream: impl std::io::Write + Send + 'static, level: Level) -> std::io::Result<Self> {
-        Self::new(stream, level, true)
+    pub fn lossless(outlet: Outlet, level: Level) -> Self {
+        Self { outlet: Some(outlet), level, waits: true, dropped: AtomicU64::new(0) }
     }
 
     /// Writes nothing.
@@ -49,11 +49,11 @@ impl CallLog {
         Self { outlet: None, level: Level::Off, waits: false, dropped: AtomicU64::new(0) }
     }
 
-    fn new(stream: impl std::io::Write + Send + 'static, level: Level, waits: bool) -> std::io::Result<Self> {
+    /// An outlet that suits a log: it gathers records for a moment before it writes them.
+    pub fn outlet(stream: impl std::io::Write + Send + 'static) -> std::io::Result<Outlet> {
         const ROOM: usize = 8 << 20;
         const LINGER: Duration = Duration::from_millis(5);
-        let outlet = Outlet::new("pintle-log", stream, ROOM, LINGER)?;
-        Ok(Self { outlet: Some(outlet), level, waits, dropped: AtomicU64::new(0) })
+        Outlet::new("pintle-log", stream, ROOM, LINGER)
     }
 
     /// Writes one record.
@@ -77,14 +77,6 @@ impl CallLog {
         };
         if !outlet.offer(&[notice.as_bytes(), &line]) {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
-        }
-    }
-
-    /// Waits for what was written, but not for ever.
-    pub fn finish(&self) {
-        if let Some(outlet) = &self.outlet {
-            let patience = if self.waits { 10 } else { 1 };
-            outlet.finish(Duration::from_secs(patience));
         }
     }
 }
@@ -152,28 +144,6 @@ pub(crate) struct Told<'a> {
     pub(crate) schema_version: Option<u32>,
 }
 
-impl<'a> Told<'a> {
-    /// Of a frame that did not become a call.
-    pub(crate) fn of_envelope(transport: &'static str, meta: &'a Meta) -> Self {
-        Self {
-            started: Instant::now(),
-            id: None,
-            transport,
-            route: "envelope",
-            method: None,
-            meta,
-            status: "error",
-            attempt: 1,
-            cache_hit: false,
-            error: None,
-            input_bytes: 0,
-            output_bytes: 0,
-            tool_id: None,
-            schema_version: None,
-        }
-    }
-}
-
 impl<'a> Record<'a> {
     pub(crate) fn new(told: Told<'a>, clock: &Clock, tooling_version: &'a str) -> Self {
         let trace_id = match told.meta.trace() {
@@ -189,7 +159,7 @@ impl<'a> Record<'a> {
                 Some(code) if code.row().http < 500 => Level::Warn,
                 Some(_) => Level::Error,
             },
-            agent_id: told.meta.agent_id.as_deref(),
+            agent_id: told.meta.agent_id.as_deref().map(head),
             trace_id,
             span_id: clock.random_hex(16),
             request_id: told.id.map(|id| head(id.key())),
@@ -210,7 +180,7 @@ impl<'a> Record<'a> {
                 tooling_version,
                 deterministic: clock.is_deterministic(),
                 tool_id: told.tool_id,
-                run_id: told.meta.run_id.as_deref(),
+                run_id: told.meta.run_id.as_deref().map(head),
             },
         }
     }

@@ -5,7 +5,7 @@
 //! buffer is bounded: who writes more waits, or is told that there is no room.
 
 use std::{
-    io::Write,
+    io::{ErrorKind, Write},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -36,8 +36,10 @@ struct Shared {
 struct State {
     gathered: Vec<u8>,
     flush_wanted: bool,
+    urgent: bool,
     writing: bool,
     stopped: bool,
+    failure: Option<std::io::Error>,
 }
 
 impl Outlet {
@@ -87,14 +89,22 @@ impl Outlet {
         taken
     }
 
+    /// Like [`Outlet::offer`], and does not linger.
+    pub fn offer_urgently(&self, frame: &[&[u8]]) -> bool {
+        self.0.lock().urgent = true;
+        let taken = self.offer(frame);
+        self.0.work.notify_one();
+        taken
+    }
+
     /// Sends what has gathered. Does not wait for it.
     pub fn flush(&self) {
         self.want_flush(&mut self.0.lock());
     }
 
     /// Sends what has gathered, waits until it is written, but no longer than `patience`, and ends
-    /// the thread.
-    pub fn finish(&self, patience: Duration) {
+    /// the thread. Says whether there is nothing left to wait for.
+    pub fn finish(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut state = self.0.lock();
         state.stopped = true;
@@ -102,11 +112,19 @@ impl Outlet {
         while !self.0.closed.is_cancelled() && (state.writing || !state.gathered.is_empty()) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                return false;
             }
             let waited = self.0.idle.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        true
+    }
+
+    /// Why the stream could not be written, if it was not just closed by its reader.
+    pub fn failure(&self) -> Option<String> {
+        let state = self.0.lock();
+        let failure = state.failure.as_ref();
+        failure.filter(|error| error.kind() != ErrorKind::BrokenPipe).map(ToString::to_string)
     }
 
     /// Declares the stream gone, as when its reader is known to have left.
@@ -147,7 +165,8 @@ impl Shared {
         let mut batch = Vec::new();
         while self.next_batch(&mut batch, linger) {
             let written = stream.write_all(&batch).and_then(|()| stream.flush());
-            if written.is_err() {
+            if let Err(error) = written {
+                self.lock().failure = Some(error);
                 self.close();
                 return;
             }
@@ -165,7 +184,7 @@ impl Shared {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if !linger.is_zero() && !state.stopped {
-            let lingering = |state: &mut State| !state.stopped;
+            let lingering = |state: &mut State| !state.stopped && !state.urgent;
             let waited = self.work.wait_timeout_while(state, linger, lingering);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -173,6 +192,7 @@ impl Shared {
             return false;
         }
         state.flush_wanted = false;
+        state.urgent = false;
         state.writing = true;
         std::mem::swap(&mut state.gathered, batch);
         drop(state);
@@ -218,7 +238,7 @@ mod tests {
             outlet.write(&[format!("{number}").as_bytes(), b"\n"]).await.expect("open");
             outlet.flush();
         }
-        outlet.finish(Duration::from_secs(10));
+        assert!(outlet.finish(Duration::from_secs(10)));
         let written: Vec<u8> = receiver.try_iter().flatten().collect();
         let expected: String = (0..100).map(|number| format!("{number}\n")).collect();
         assert_eq!(String::from_utf8(written).expect("text"), expected);
@@ -230,7 +250,7 @@ mod tests {
         let outlet = Outlet::new("test", Gated(sender), 4, Duration::ZERO).expect("starts");
         while outlet.offer(&[b"12345"]) {}
         assert!(!outlet.offer(&[b"x"]));
-        outlet.finish(Duration::from_millis(10));
+        assert!(!outlet.finish(Duration::from_millis(10)));
         drop(receiver);
         outlet.closed().await;
         assert_eq!(outlet.write(&[b"x"]).await, Err(OutletClosed));

@@ -56,6 +56,8 @@ pub struct Failure {
     pub code: ErrorCode,
     /// What happened and what to do next.
     pub message: String,
+    /// The effect took place all the same: an idempotency key must not let it happen again.
+    pub took_effect: bool,
 }
 
 /// What came out of a tool, untyped.
@@ -111,10 +113,11 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
 
     fn run<'a>(
         &'a self,
-        arguments: Value,
+        mut arguments: Value,
         call: CallContext,
     ) -> Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>> {
         Box::pin(async move {
+            settle_integers(&mut arguments, &self.definition.input_schema);
             let input = T::read_input(arguments).map_err(|error| {
                 Fault::new(ErrorCode::InvalidRequest, format!("the arguments do not fit: {error}"))
             })?;
@@ -146,21 +149,43 @@ fn schema_of<T: JsonSchema>(adjust: fn(SchemaSettings) -> SchemaSettings) -> Val
     schema
 }
 
-/// `uint32` and its like are no formats of JSON Schema, and some clients refuse what they do not know.
+/// `uint32` and its like are no formats of JSON Schema, and some clients refuse what they do not know:
+/// their bounds say the same in words that all know.
 fn drop_rust_formats(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            let is_rust = |format: &Value| {
-                format.as_str().is_some_and(|name| {
-                    name.starts_with("int") || name.starts_with("uint") || name == "double" || name == "float"
-                })
+            let bounds = match map.get("format").and_then(Value::as_str) {
+                Some("uint8") => Some((json!(0), json!(u8::MAX))),
+                Some("uint16") => Some((json!(0), json!(u16::MAX))),
+                Some("uint32") => Some((json!(0), json!(u32::MAX))),
+                Some("uint64" | "uint") => Some((json!(0), json!(u64::MAX))),
+                Some("int32") => Some((json!(i32::MIN), json!(i32::MAX))),
+                Some("int64" | "int") => Some((json!(i64::MIN), json!(i64::MAX))),
+                _ => None,
             };
-            if map.get("format").is_some_and(is_rust) {
+            if let Some((minimum, maximum)) = bounds {
                 map.remove("format");
+                map.entry("minimum").or_insert(minimum);
+                map.entry("maximum").or_insert(maximum);
             }
             map.values_mut().for_each(drop_rust_formats);
         }
         Value::Array(items) => items.iter_mut().for_each(drop_rust_formats),
         _ => {}
+    }
+}
+
+/// JSON Schema calls 1.0 an integer; Rust does not. Writes such arguments as the integers that they are.
+fn settle_integers(arguments: &mut Value, schema: &Value) {
+    let Value::Object(arguments) = arguments else { return };
+    for (name, value) in arguments {
+        if !value.is_f64() || schema["properties"][name.as_str()]["type"] != "integer" {
+            continue;
+        }
+        // The schema has seen that it is whole and within bounds.
+        *value = match value.as_f64().unwrap_or_default() {
+            float if float < 0.0 => json!(float as i64),
+            float => json!(float as u64),
+        };
     }
 }

@@ -2,14 +2,18 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    builder::{BoolishValueParser, OsStringValueParser, TypedValueParser},
+};
 
 use crate::settings::PROGRAM_VERSION;
 
-/// Safe, fast hands on a workspace for AI agents: an MCP server.
+/// Safe, fast hands on a workspace for AI agents: a server of tools.
 #[derive(Debug, Parser)]
 #[command(name = "pintle", version = PROGRAM_VERSION, arg_required_else_help = true)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(override_usage = "pintle <COMMAND>\n       pintle --validate <PATH>")]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -21,6 +25,28 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
+}
+
+impl Arguments {
+    /// Reads the command line and the environment; ends the program if they make no sense.
+    pub fn read() -> Self {
+        let command = Self::whole_command();
+        match Self::from_arg_matches(&command.get_matches()) {
+            Ok(arguments) => arguments,
+            Err(error) => error.exit(),
+        }
+    }
+
+    /// The command line. Help does not show what variables hold: some of it is secret.
+    pub fn whole_command() -> clap::Command {
+        let hide = |command: clap::Command| command.mut_args(|argument| argument.hide_env_values(true));
+        hide(Self::command()).mut_subcommands(hide)
+    }
+}
+
+/// A path; an empty one, as an empty variable gives it, counts as none.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// The commands.
@@ -40,23 +66,23 @@ pub enum Command {
 #[derive(Args, Clone, Debug, Default)]
 pub struct WorkspaceArguments {
     /// The folder that the tools see as `/` [default: the current folder].
-    #[arg(long, value_name = "DIR", env = "PINTLE_ROOT")]
+    #[arg(long, value_name = "DIR", env = "PINTLE_ROOT", value_parser = path())]
     pub root: Option<PathBuf>,
 
     /// Where Pintle keeps its own files, never inside the root [default: the user's state folder].
-    #[arg(long, value_name = "DIR", env = "PINTLE_STATE_DIR")]
+    #[arg(long, value_name = "DIR", env = "PINTLE_STATE_DIR", value_parser = path())]
     pub state_dir: Option<PathBuf>,
 
     /// The configuration file [default: pintle.toml in the current folder, if there is one].
-    #[arg(long, value_name = "FILE", env = "PINTLE_CONFIG")]
+    #[arg(long, value_name = "FILE", env = "PINTLE_CONFIG", value_parser = path())]
     pub config: Option<PathBuf>,
 
     /// The folder of JSON Schemas [default: libs/synesthetic-schemas/jsonschema in the root].
-    #[arg(long, value_name = "DIR", env = "SYN_SCHEMAS_DIR")]
+    #[arg(long, value_name = "DIR", env = "SYN_SCHEMAS_DIR", value_parser = path())]
     pub schemas_dir: Option<PathBuf>,
 
     /// The folder of examples [default: libs/synesthetic-schemas/examples in the root].
-    #[arg(long, value_name = "DIR", env = "SYN_EXAMPLES_DIR")]
+    #[arg(long, value_name = "DIR", env = "SYN_EXAMPLES_DIR", value_parser = path())]
     pub examples_dir: Option<PathBuf>,
 
     /// The backend that assets are published to [default: none].
@@ -68,11 +94,12 @@ pub struct WorkspaceArguments {
     pub backend_assets_path: Option<String>,
 
     /// Let populate_backend publish assets that were not validated.
-    #[arg(long, env = "PINTLE_ALLOW_UNVALIDATED")]
-    pub allow_unvalidated: bool,
+    #[arg(long, env = "PINTLE_ALLOW_UNVALIDATED", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(value_name = "BOOL", hide_possible_values = true, value_parser = BoolishValueParser::new())]
+    pub allow_unvalidated: Option<bool>,
 
-    /// How long a call may run: `20s` for every tool, `search=20s` for one; 0 is for ever.
-    #[arg(long, value_name = "[TOOL=]DURATION")]
+    /// How long a call may run: `20s` for every tool, `validate_asset=20s` for one; 0 is for ever.
+    #[arg(long, value_name = "[TOOL=]DURATION", env = "PINTLE_TIMEOUT", value_delimiter = ',')]
     pub timeout: Vec<String>,
 
     /// Add the tools that tests use.
@@ -91,11 +118,11 @@ pub struct ServeArguments {
     pub workspace: WorkspaceArguments,
 
     /// A file that exists while the server is ready [default: /tmp/mcp.ready].
-    #[arg(long, value_name = "FILE", env = "MCP_READY_FILE")]
+    #[arg(long, value_name = "FILE", env = "MCP_READY_FILE", value_parser = path())]
     pub ready_file: Option<PathBuf>,
 
     /// Where the call log goes [default: standard error].
-    #[arg(long, value_name = "FILE", env = "PINTLE_LOG_FILE")]
+    #[arg(long, value_name = "FILE", env = "PINTLE_LOG_FILE", value_parser = path())]
     pub log_file: Option<PathBuf>,
 
     /// How much is logged [default: info].
@@ -103,8 +130,9 @@ pub struct ServeArguments {
     pub log_level: Option<LogLevel>,
 
     /// Fix ids and times in logs and progress.
-    #[arg(long, env = "PINTLE_DETERMINISTIC")]
-    pub deterministic: bool,
+    #[arg(long, env = "PINTLE_DETERMINISTIC", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(value_name = "BOOL", hide_possible_values = true, value_parser = BoolishValueParser::new())]
+    pub deterministic: Option<bool>,
 
     /// What happens to a request whose envelope is wrong [default: enforce].
     #[arg(long, value_name = "MODE", env = "PINTLE_ENVELOPE")]

@@ -25,9 +25,12 @@ pub struct FileConfig {
     pub allow_unvalidated: Option<bool>,
     pub ready_file: Option<PathBuf>,
     pub log_file: Option<PathBuf>,
+    #[schemars(with = "Word<LogLevel>")]
     pub log_level: Option<Word<LogLevel>>,
     pub deterministic: Option<bool>,
+    #[schemars(with = "Word<Envelope>")]
     pub envelope: Option<Word<Envelope>>,
+    #[schemars(with = "Word<ProgressWhen>")]
     pub progress: Option<Word<ProgressWhen>>,
     pub max_request_bytes: Option<usize>,
     pub max_result_bytes: Option<usize>,
@@ -66,6 +69,9 @@ impl FileConfig {
     pub fn load(named: Option<&Path>) -> Result<Self, String> {
         let default = Path::new("pintle.toml");
         let path = named.unwrap_or(default);
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return Err(format!("{} is not a file", path.display()));
+        }
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
@@ -79,6 +85,10 @@ impl FileConfig {
 
     fn parse(text: &str) -> Result<Self, String> {
         let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+        let is_endless = |value: &toml::Value| value.as_float().is_some_and(|float| !float.is_finite());
+        if let Some((key, _)) = table.iter().find(|(_, value)| is_endless(value)) {
+            return Err(format!("`{key}` is not a number that can be used"));
+        }
         let value = serde_json::to_value(table).map_err(|error| error.to_string())?;
         let schema = schemars::schema_for!(Self).to_value();
         let schema = SchemaRegistry::default().load(&schema).map_err(|fault| fault.to_string())?;

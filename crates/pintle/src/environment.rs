@@ -1,6 +1,5 @@
 //! Environment variables that look like settings but are none: most likely a slip of the pen.
 
-use clap::CommandFactory;
 use pintle_contract::nearest;
 
 use crate::{cli::Arguments, notices};
@@ -25,7 +24,7 @@ pub fn warn_of_unknown() {
 }
 
 fn known_variables() -> Vec<String> {
-    let command = Arguments::command();
+    let command = Arguments::whole_command();
     let all = std::iter::once(&command).chain(command.get_subcommands());
     let variables = all.flat_map(|command| command.get_arguments()).filter_map(|argument| argument.get_env());
     let mut names: Vec<String> = variables

@@ -12,8 +12,6 @@ mod workbench;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::{Arguments, Command};
 
 // Requests are parsed by one thread and dropped by another. The system's allocator locks an arena for
@@ -23,7 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     notices::install_panic_hook();
-    let arguments = Arguments::parse();
+    let arguments = Arguments::read();
     let result = match (arguments.command, arguments.validate) {
         (Some(Command::Serve(arguments)), _) => commands::serve::run(arguments),
         (Some(Command::Validate(arguments)), _) => commands::validate::run(arguments),
@@ -32,8 +30,10 @@ fn main() -> ExitCode {
         (None, Some(path)) => commands::validate::run_for_programs(&path, arguments.workspace),
         (None, None) => unreachable!("the parser demands a command"),
     };
-    result.unwrap_or_else(|problem| {
+    let code = result.unwrap_or_else(|problem| {
         notices::error(&problem);
         ExitCode::from(2)
-    })
+    });
+    notices::finish();
+    code
 }

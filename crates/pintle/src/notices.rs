@@ -1,8 +1,33 @@
-//! Lines for people on standard error. None of them may fail: whoever read them may be gone.
+//! Lines for people on standard error. None of them may fail or block for long: whoever reads them may
+//! be slow, asleep or gone.
 
-use std::{backtrace::Backtrace, io::Write};
+use std::{
+    backtrace::Backtrace,
+    io::{self, IsTerminal, Write},
+    sync::OnceLock,
+    time::Duration,
+};
 
 use anstyle::{AnsiColor, Style};
+use pintle_engine::{CallLog, Outlet};
+
+/// Where lines go once [`through_outlet`] was called.
+static OUTLET: OnceLock<Outlet> = OnceLock::new();
+
+/// Lets lines go through an outlet, which a server shares with its call log: from here on a line that
+/// finds no room is dropped, and nobody waits.
+pub fn through_outlet() -> io::Result<Outlet> {
+    let outlet = CallLog::outlet(pintle_wire::standard_error()?)?;
+    Ok(OUTLET.get_or_init(|| outlet).clone())
+}
+
+/// Waits for the last lines, but not for ever.
+pub fn finish() {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    if let Some(outlet) = OUTLET.get() {
+        outlet.finish(PATIENCE);
+    }
+}
 
 /// Something that stops the program.
 pub fn error(text: &str) {
@@ -16,7 +41,16 @@ pub fn warning(text: &str) {
 
 /// A line as it is.
 pub fn plain(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    match OUTLET.get() {
+        None => _ = writeln!(anstream::stderr().lock(), "{text}"),
+        Some(outlet) if io::stderr().is_terminal() => {
+            outlet.offer_urgently(&[text.as_bytes(), b"\n"]);
+        }
+        Some(outlet) => {
+            let text = anstream::adapter::strip_str(text).to_string();
+            outlet.offer_urgently(&[text.as_bytes(), b"\n"]);
+        }
+    }
 }
 
 fn styled(color: AnsiColor, label: &str, text: &str) {

@@ -23,6 +23,7 @@ const SUBMODULE: &str = "libs/synesthetic-schemas";
 #[derive(Debug)]
 pub struct Workspace {
     pub root: PathBuf,
+    pub state_dir: Option<PathBuf>,
     pub schemas_dir: Option<PathBuf>,
     pub examples_dir: Option<PathBuf>,
     pub backend_url: Option<String>,
@@ -47,20 +48,16 @@ pub struct Serve {
 impl Workspace {
     /// Decides on the workspace, and refuses one that cannot be served.
     pub fn decide(arguments: WorkspaceArguments, file: &FileConfig) -> Result<Self, String> {
-        let root = arguments.root.or_else(|| file.root.clone()).unwrap_or_else(|| PathBuf::from("."));
+        let root = named(arguments.root, &file.root).unwrap_or_else(|| PathBuf::from("."));
         let root = root
             .canonicalize()
             .map_err(|error| format!("the root {} cannot be opened: {error}", root.display()))?;
         if !root.is_dir() {
             return Err(format!("the root {} is not a folder; --root takes a folder", root.display()));
         }
-        let state_dir = arguments.state_dir.or_else(|| file.state_dir.clone()).or_else(default_state_dir);
-        if let Some(state_dir) = state_dir {
-            refuse_inside(&root, &state_dir)?;
-        }
-        let folder = |named: Option<PathBuf>, written: &Option<PathBuf>, name: &str| {
+        let folder = |typed: Option<PathBuf>, written: &Option<PathBuf>, name: &str| {
             let default = root.join(SUBMODULE).join(name);
-            named.or_else(|| written.clone()).or_else(|| default.is_dir().then_some(default))
+            named(typed, written).or_else(|| default.is_dir().then_some(default))
         };
         Ok(Self {
             schemas_dir: folder(arguments.schemas_dir, &file.schemas_dir, "jsonschema"),
@@ -73,7 +70,8 @@ impl Workspace {
                 .backend_assets_path
                 .or_else(|| file.backend_assets_path.clone())
                 .unwrap_or_else(|| "/synesthetic-assets/".into()),
-            allow_unvalidated: arguments.allow_unvalidated || file.allow_unvalidated.unwrap_or(false),
+            allow_unvalidated: arguments.allow_unvalidated.or(file.allow_unvalidated).unwrap_or(false),
+            state_dir: named(arguments.state_dir, &file.state_dir).or_else(default_state_dir),
             timeouts: timeouts(&arguments.timeout, file)?,
             fixtures: arguments.fixtures,
             root,
@@ -87,21 +85,19 @@ impl Serve {
         let defaults = Options::default();
         let drain = arguments.drain.as_deref().or(file.drain.as_deref()).unwrap_or("30s");
         let envelope = arguments.envelope.or(file.envelope.map(|word| word.0)).unwrap_or(Envelope::Enforce);
+        const MOST: usize = 1 << 30;
         let number =
             |name: &str, typed: Option<usize>, written: Option<usize>, default: usize, least: usize| {
                 let chosen = typed.or(written).unwrap_or(default);
-                if chosen < least {
-                    return Err(format!("{name} is {chosen}; it must be at least {least}"));
+                if (least..=MOST).contains(&chosen) {
+                    return Ok(chosen);
                 }
-                Ok(chosen)
+                Err(format!("{name} is {chosen}; it must be from {least} to {MOST}"))
             };
         Ok(Self {
-            ready_file: arguments
-                .ready_file
-                .clone()
-                .or_else(|| file.ready_file.clone())
+            ready_file: named(arguments.ready_file.clone(), &file.ready_file)
                 .unwrap_or_else(|| "/tmp/mcp.ready".into()),
-            log_file: arguments.log_file.clone().or_else(|| file.log_file.clone()),
+            log_file: named(arguments.log_file.clone(), &file.log_file),
             log_level: arguments.log_level.or(file.log_level.map(|word| word.0)).unwrap_or(LogLevel::Info),
             progress_always: arguments.progress.or(file.progress.map(|word| word.0))
                 == Some(ProgressWhen::Always),
@@ -128,17 +124,23 @@ impl Serve {
                     Envelope::Enforce => EnvelopeMode::Enforce,
                     Envelope::Shadow => EnvelopeMode::Shadow,
                 },
-                deterministic: arguments.deterministic || file.deterministic.unwrap_or(false),
+                deterministic: arguments.deterministic.or(file.deterministic).unwrap_or(false),
                 tooling_version: PROGRAM_VERSION.into(),
             },
         })
     }
 }
 
+/// What was typed, or stands in a variable, or in the file.
+fn named(typed: Option<PathBuf>, written: &Option<PathBuf>) -> Option<PathBuf> {
+    typed.filter(|path| !path.as_os_str().is_empty()).or_else(|| written.clone())
+}
+
 fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
     let mut chosen = Timeouts { by_tool: HashMap::new(), ..Timeouts::default() };
     let written = file.timeouts.iter().map(|(tool, text)| (tool.as_str(), text.as_str()));
-    let typed = typed.iter().map(|text| text.split_once('=').unwrap_or(("default", text)));
+    let typed = typed.iter().filter(|text| !text.is_empty());
+    let typed = typed.map(|text| text.split_once('=').unwrap_or(("default", text)));
     for (tool, text) in written.chain(typed) {
         let timeout = duration(text).map_err(|problem| format!("timeout of {tool}: {problem}"))?;
         if tool == "default" {
@@ -168,7 +170,13 @@ fn default_state_dir() -> Option<PathBuf> {
     Some(from_xdg.or_else(from_home)?.join("pintle"))
 }
 
-/// What lies in the root is the workspace's: the tools could read and change Pintle's own files there.
+impl Workspace {
+    /// What lies in the root is the workspace's: the tools could read and change Pintle's own files there.
+    pub fn refuse_state_inside_root(&self) -> Result<(), String> {
+        self.state_dir.as_ref().map_or(Ok(()), |state_dir| refuse_inside(&self.root, state_dir))
+    }
+}
+
 fn refuse_inside(root: &Path, state_dir: &Path) -> Result<(), String> {
     let resolved = resolve_existing(&std::path::absolute(state_dir).unwrap_or(state_dir.to_owned()));
     if resolved.starts_with(root) {

@@ -9,11 +9,14 @@ use pintle_engine::{CallLog, Engine, Options};
 use crate::{notices, settings::Workspace};
 
 /// Loads the assets and tells what had to be passed over.
-pub fn load_assets(workspace: &Workspace) -> Arc<Assets> {
+pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
     let backend = workspace
         .backend_url
         .clone()
         .map(|url| BackendConfig { url, assets_path: workspace.backend_assets_path.clone() });
+    if let Some(problem) = backend.as_ref().and_then(BackendConfig::problem) {
+        return Err(format!("the backend cannot be used: {problem}; mend --backend-url (SYN_BACKEND_URL)"));
+    }
     let assets = Assets::load(AssetsConfig {
         schemas_dir: workspace.schemas_dir.clone(),
         examples_dir: workspace.examples_dir.clone(),
@@ -23,12 +26,12 @@ pub fn load_assets(workspace: &Workspace) -> Arc<Assets> {
     for warning in assets.warnings() {
         notices::warning(warning);
     }
-    Arc::new(assets)
+    Ok(Arc::new(assets))
 }
 
 /// The engine with all tools of the workspace.
 pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Result<Engine, String> {
-    let mut tools = load_assets(workspace).tools();
+    let mut tools = load_assets(workspace)?.tools();
     if workspace.fixtures {
         tools.extend(pintle_fixtures::tools());
     }

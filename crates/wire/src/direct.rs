@@ -24,7 +24,7 @@ pub(crate) fn target(method: String) -> Target {
 /// The frame of a call's reply.
 pub(crate) fn reply(id: Option<&RequestId>, outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Success(payload) | Outcome::Declined(payload, _) => result(id, &payload.json),
+        Outcome::Success(json) | Outcome::Declined(json, _) => result(id, json),
         Outcome::Fault(fault) => refusal(id, fault),
     }
 }
@@ -74,18 +74,25 @@ fn progress(
     event: &ProgressEvent,
     clock: &Clock,
 ) -> String {
-    let mut params = json!({"progressToken": token, "progress": event.progress});
+    let mut params = json!({"progressToken": token, "progress": plain_number(event.progress)});
     if let Some(total) = event.total {
-        params["total"] = json!(total);
+        params["total"] = plain_number(total);
     }
     params["message"] = json!(event.message);
-    params["id"] = id.and_then(|id| serde_json::from_str(id.raw()).ok()).unwrap_or(Value::Null);
     params["tool"] = json!(tool);
     params["stream"] = json!(event.stream.name());
     params["phase"] = json!(event.phase);
     params["ts"] = json!(clock.now());
-    let mut frame =
-        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string();
-    frame.push('\n');
-    frame
+    // The id goes back byte for byte, here too.
+    let id = id.map_or("null", RequestId::raw);
+    let params = params.to_string();
+    let members = params.strip_prefix('{').unwrap_or(&params);
+    let head = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"id":"#;
+    [head, id, ",", members, "}\n"].concat()
+}
+
+/// Whole numbers without a fraction.
+fn plain_number(number: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT { json!(number as i64) } else { json!(number) }
 }

@@ -12,4 +12,4 @@ mod standard;
 
 pub use frame::{Frame, FrameReader};
 pub use pipe::{Pipe, PipeOptions};
-pub use standard::{StandardInput, StandardOutput};
+pub use standard::{PatientFile, on_output_hangup, standard_error, standard_input, standard_output};

@@ -15,7 +15,7 @@ use pintle_engine::{
     CallRequest, Caller, Cancel, CancelReason, Engine, InFlight, Message, Opened, Outlet, OutletClosed,
     ProgressSink, Refused, Target, Transport,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -53,7 +53,6 @@ enum Job {
     Call {
         opened: Box<Opened>,
         cancel: Arc<Cancel>,
-        frame_bytes: usize,
     },
     Refuse {
         refused: Refused,
@@ -61,6 +60,11 @@ enum Job {
     },
     /// A notification that cannot be acted on is logged, not answered.
     Note {
+        refused: Refused,
+        frame_bytes: usize,
+    },
+    /// What would have been refused is logged before it is acted on.
+    Shadow {
         refused: Refused,
         frame_bytes: usize,
     },
@@ -142,11 +146,20 @@ impl Shared {
     /// Acts on a frame. `false` if no more are taken.
     fn take(&self, frame: &[u8]) -> bool {
         let frame_bytes = frame.len();
-        match self.engine.open(frame) {
-            Err(refused) => self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes),
-            Ok(Message::Response) => true,
-            Ok(Message::Notification(opened)) => self.notice(opened, frame_bytes),
-            Ok(Message::Request(opened)) => match opened.dialect {
+        let mut message = match self.engine.open(frame) {
+            Ok(message) => message,
+            Err(refused) => return self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes),
+        };
+        if let Message::Request(opened) | Message::Notification(opened) = &mut message
+            && let Some(fault) = opened.shadowed.take()
+        {
+            let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
+            self.lane.push(Job::Shadow { refused, frame_bytes }, 0);
+        }
+        match message {
+            Message::Response => true,
+            Message::Notification(opened) => self.notice(opened, frame_bytes),
+            Message::Request(opened) => match opened.dialect {
                 Dialect::Direct => self.enter(opened, frame_bytes),
                 Dialect::Control if opened.method == "$/cancelRequest" => self.control(opened, frame_bytes),
                 Dialect::Control | Dialect::Mcp => self.refuse_method(opened, frame_bytes),
@@ -161,16 +174,8 @@ impl Shared {
             None => Some(Arc::default()),
         };
         match entered {
-            Some(cancel) => {
-                self.lane.push(Job::Call { opened: Box::new(opened), cancel, frame_bytes }, frame_bytes)
-            }
-            None => {
-                let fault = Fault::invalid(
-                    Stage::Envelope,
-                    "this id belongs to a request that has not been answered yet; use another",
-                );
-                self.refuse(opened, fault, frame_bytes)
-            }
+            Some(cancel) => self.lane.push(Job::Call { opened: Box::new(opened), cancel }, frame_bytes),
+            None => self.refuse(opened, id_taken(), frame_bytes),
         }
     }
 
@@ -179,7 +184,7 @@ impl Shared {
         if opened.dialect != Dialect::Control {
             return true;
         }
-        match self.cancel(&opened.params) {
+        match self.cancel(&opened) {
             Ok(()) => true,
             Err(fault) => {
                 let refused = Refused { id: None, method: Some(opened.method), fault };
@@ -190,7 +195,10 @@ impl Shared {
 
     /// A cancel that has an id of its own is answered, in its turn.
     fn control(&self, opened: Opened, frame_bytes: usize) -> bool {
-        match (self.cancel(&opened.params), opened.id) {
+        if opened.id.as_ref().is_some_and(|id| self.in_flight.contains(id)) {
+            return self.refuse(opened, id_taken(), frame_bytes);
+        }
+        match (self.cancel(&opened), opened.id) {
             (Ok(()), Some(id)) => self.lane.push(Job::Result { id, json: "{}" }, frame_bytes),
             (Ok(()), None) => true,
             (Err(fault), id) => {
@@ -200,13 +208,12 @@ impl Shared {
         }
     }
 
-    fn cancel(&self, params: &Value) -> Result<(), Fault> {
-        let id = params.get("id").and_then(|id| RequestId::from_json(&id.to_string()));
-        let id = id.ok_or_else(|| {
+    fn cancel(&self, opened: &Opened) -> Result<(), Fault> {
+        let id = opened.cancels.as_ref().ok_or_else(|| {
             Fault::invalid(Stage::Arguments, "params.id must be the id of the request to cancel")
         })?;
         // A call that has been answered already cannot be cancelled, and need not be.
-        self.in_flight.cancel(&id, CancelReason::Asked);
+        self.in_flight.cancel(id, CancelReason::Asked);
         Ok(())
     }
 
@@ -255,12 +262,10 @@ impl Shared {
 
     async fn answer(self: &Arc<Self>, job: Job) -> Result<(), OutletClosed> {
         let frame = match job {
-            Job::Call { opened, cancel, frame_bytes } => {
-                match self.call(*opened, cancel, frame_bytes).await {
-                    Some(frame) => frame,
-                    None => return Ok(()),
-                }
-            }
+            Job::Call { opened, cancel } => match self.call(*opened, cancel).await {
+                Some(frame) => frame,
+                None => return Ok(()),
+            },
             Job::Refuse { refused, frame_bytes } => {
                 self.engine.log_refusal(&refused, Transport::Stdio, frame_bytes).await;
                 direct::refusal(refused.id.as_ref(), &refused.fault)
@@ -269,19 +274,17 @@ impl Shared {
                 self.engine.log_refusal(&refused, Transport::Stdio, frame_bytes).await;
                 return Ok(());
             }
+            Job::Shadow { refused, frame_bytes } => {
+                self.engine.log_shadow(&refused, Transport::Stdio, frame_bytes).await;
+                return Ok(());
+            }
             Job::Result { id, json } => direct::result(Some(&id), json),
         };
         self.outlet.write(&[frame.as_bytes()]).await
     }
 
     /// The reply of a call, unless nobody wants it any more.
-    async fn call(
-        self: &Arc<Self>,
-        mut opened: Opened,
-        cancel: Arc<Cancel>,
-        frame_bytes: usize,
-    ) -> Option<String> {
-        self.engine.log_shadow(&opened, Transport::Stdio, frame_bytes).await;
+    async fn call(self: &Arc<Self>, mut opened: Opened, cancel: Arc<Cancel>) -> Option<String> {
         let id = opened.id.clone();
         if self.options.progress_always && opened.meta.progress_token.is_none() {
             opened.meta.progress_token = Some(json!(id.as_ref().map_or("", RequestId::key)));
@@ -312,6 +315,13 @@ impl Shared {
         let silent = cancel.reason() == Some(CancelReason::Silent);
         (!silent).then(|| direct::reply(id.as_ref(), &outcome))
     }
+}
+
+fn id_taken() -> Fault {
+    Fault::invalid(
+        Stage::Envelope,
+        "this id belongs to a request that has not been answered yet; use another",
+    )
 }
 
 /// Sends what has gathered as soon as `work` has to wait: replies that are ready must not wait with it.

@@ -1,4 +1,4 @@
-//! Standard input and output as plain byte streams.
+//! Standard streams and special files as plain byte streams.
 //!
 //! Whoever started the process may have made them non-blocking; here they block all the same. Nothing
 //! is buffered: frames are gathered elsewhere.
@@ -8,55 +8,27 @@ use std::{
     io::{self, Read, Write},
 };
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fd::BorrowedFd,
+};
 
-/// Standard input.
-pub struct StandardInput(File);
+/// A file that blocks, even if its descriptor does not.
+pub struct PatientFile(File);
 
-/// Standard output.
-pub struct StandardOutput(File);
-
-impl StandardInput {
-    /// A handle of its own to the stream.
-    pub fn open() -> io::Result<Self> {
-        Ok(Self(rustix::stdio::stdin().try_clone_to_owned()?.into()))
+impl From<File> for PatientFile {
+    fn from(file: File) -> Self {
+        Self(file)
     }
 }
 
-impl Read for StandardInput {
+impl Read for PatientFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         blocking(&self.0, PollFlags::IN, |mut file| file.read(buffer))
     }
 }
 
-impl StandardOutput {
-    /// A handle of its own to the stream.
-    pub fn open() -> io::Result<Self> {
-        Ok(Self(rustix::stdio::stdout().try_clone_to_owned()?.into()))
-    }
-
-    /// Waits, in a thread of its own, until nobody can read the stream any more, and says so.
-    /// A stream that cannot lose its reader, such as a file, never says so.
-    pub fn on_hangup(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let stream = Self::open()?.0;
-        let wait = move || {
-            loop {
-                let mut watched = [PollFd::new(&stream, PollFlags::empty())];
-                match poll(&mut watched, None) {
-                    Ok(_) if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {
-                        return act();
-                    }
-                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                    Err(_) => return,
-                }
-            }
-        };
-        std::thread::Builder::new().name("pintle-hangup".into()).spawn(wait)?;
-        Ok(())
-    }
-}
-
-impl Write for StandardOutput {
+impl Write for PatientFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         blocking(&self.0, PollFlags::OUT, |mut file| file.write(bytes))
     }
@@ -64,6 +36,46 @@ impl Write for StandardOutput {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A handle of its own to standard input.
+pub fn standard_input() -> io::Result<PatientFile> {
+    own(rustix::stdio::stdin())
+}
+
+/// A handle of its own to standard output.
+pub fn standard_output() -> io::Result<PatientFile> {
+    own(rustix::stdio::stdout())
+}
+
+/// A handle of its own to standard error.
+pub fn standard_error() -> io::Result<PatientFile> {
+    own(rustix::stdio::stderr())
+}
+
+fn own(stream: BorrowedFd<'_>) -> io::Result<PatientFile> {
+    Ok(PatientFile(stream.try_clone_to_owned()?.into()))
+}
+
+/// Waits, in a thread of its own, until nobody can read standard output any more, and acts on it. A
+/// stream that cannot lose its reader, such as a file, never does.
+pub fn on_output_hangup(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let stream = standard_output()?.0;
+    let wait = move || {
+        loop {
+            let mut watched = [PollFd::new(&stream, PollFlags::empty())];
+            match poll(&mut watched, None) {
+                Ok(_) if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {
+                    return act();
+                }
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                // Not a stream that can be watched.
+                Ok(_) | Err(_) => return,
+            }
+        }
+    };
+    std::thread::Builder::new().name("pintle-hangup".into()).spawn(wait)?;
+    Ok(())
 }
 
 /// Tries until the stream is ready.

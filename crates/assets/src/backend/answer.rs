@@ -5,7 +5,7 @@ use reqwest::{RequestBuilder, Response, StatusCode, header::LOCATION};
 use serde_json::Value;
 use url::Url;
 
-use super::client::{MAX_REDIRECTS, is_same_server};
+use super::client::{MAX_REDIRECTS, is_same_server, keeps_the_request};
 
 /// The most of a backend's own words that is passed on.
 const MAX_DETAIL_CHARS: usize = 500;
@@ -23,16 +23,27 @@ pub(crate) struct Failed {
     /// The backend's status, or 503 if it gave none.
     pub(crate) status: u16,
     pub(crate) detail: String,
+    /// The backend took the asset all the same.
+    pub(crate) took_effect: bool,
 }
 
 impl Failed {
     /// The backend could not be asked.
     pub(super) fn unreachable() -> Self {
-        Self { status: 503, detail: "network_unreachable".into() }
+        Self::without_status("network_unreachable")
+    }
+
+    fn without_status(detail: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     }
 
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status: status.as_u16(), detail: detail.into() }
+        Self { status: status.as_u16(), detail: detail.into(), took_effect: false }
+    }
+
+    /// The backend said that it took the asset, but not where it is.
+    fn after_effect(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { took_effect: true, ..Self::new(status, detail) }
     }
 }
 
@@ -65,7 +76,10 @@ pub(super) async fn read(request: RequestBuilder, max_bytes: usize) -> Result<An
             Ok(Some(chunk)) => answer.body.extend_from_slice(&chunk),
             Ok(None) => break,
             Err(error) if error.is_timeout() => return Err(no_answer(&error)),
-            Err(_) => return Err(Failed::new(status, "the backend's answer broke off")),
+            Err(_) => {
+                let failed = Failed::new(status, "the backend's answer broke off");
+                return Err(Failed { took_effect: status.is_success(), ..failed });
+            }
         }
         if answer.body.len() > max_bytes {
             answer.body.truncate(max_bytes);
@@ -82,14 +96,22 @@ pub(super) async fn read(request: RequestBuilder, max_bytes: usize) -> Result<An
 impl Answer {
     /// What the backend made of a published asset; `address` tells where an asset with that id is.
     pub(super) fn published(self, address: impl Fn(&str) -> String) -> Result<Published, Failed> {
+        if !self.is_whole {
+            return Err(Failed::after_effect(
+                self.status,
+                "the backend took the asset, but its answer is too long to read, so its id is unknown",
+            ));
+        }
         let location = self.location.as_deref().and_then(|location| self.address.join(location).ok());
+        // Anything else would be no address that a caller can follow.
+        let location = location.filter(|location| matches!(location.scheme(), "http" | "https"));
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let id = id_in(&body, "id").or_else(|| id_in(&body, "asset_id")).or_else(|| {
             let last = location.as_ref()?.path_segments()?.rfind(|segment| !segment.is_empty())?;
             Some(percent_decode_str(last).decode_utf8_lossy().into_owned())
         });
         let Some(asset_id) = id else {
-            return Err(Failed::new(
+            return Err(Failed::after_effect(
                 self.status,
                 "the backend took the asset but gave no id: neither `id` nor `asset_id` nor a Location",
             ));
@@ -133,24 +155,39 @@ fn id_in(body: &Value, key: &str) -> Option<String> {
 
 fn no_answer(error: &reqwest::Error) -> Failed {
     match error.is_timeout() {
-        true => Failed { status: 503, detail: "timeout".into() },
+        true => Failed::without_status("timeout"),
         false => Failed::unreachable(),
     }
 }
 
 /// The failure of an answer that is a redirect which was not followed.
 fn stopped_redirect(response: &Response) -> Option<Failed> {
-    let follows = [301, 302, 303, 307, 308];
     let status = response.status();
-    let location = header_text(response, LOCATION).filter(|_| follows.contains(&status.as_u16()))?;
-    let stays = response.url().join(&location).is_ok_and(|target| is_same_server(response.url(), &target));
-    let detail = match stays {
-        true => format!("the backend redirected more than {MAX_REDIRECTS} times"),
-        false => "the backend redirected to another server, which is not followed; \
-                  configure the backend's final address"
-            .to_owned(),
+    let location = header_text(response, LOCATION).filter(|_| status.is_redirection())?;
+    let target = response.url().join(&location).ok();
+    let to = target.as_ref().map_or_else(|| "an address that is none".to_owned(), shown);
+    let stays = target.is_some_and(|target| is_same_server(response.url(), &target));
+    let why = match (keeps_the_request(status), stays) {
+        (false, _) => "which is not followed, as only 307 and 308 ask for the same request there",
+        (true, false) => "another server, which is not followed",
+        (true, true) => {
+            let detail = format!("the backend redirected more than {MAX_REDIRECTS} times, last to {to}");
+            return Some(Failed::new(status, detail));
+        }
     };
+    let detail = format!("the backend redirected to {to}, {why}; configure the backend's final address");
     Some(Failed::new(status, detail))
+}
+
+/// An address without what may be secret in it, and not longer than a detail may be.
+fn shown(address: &Url) -> String {
+    let mut address = address.clone();
+    // Neither can fail for an address that has a user.
+    _ = address.set_username("");
+    _ = address.set_password(None);
+    address.set_query(None);
+    address.set_fragment(None);
+    address.as_str().chars().take(MAX_DETAIL_CHARS / 2).collect()
 }
 
 fn header_text(response: &Response, name: reqwest::header::HeaderName) -> Option<String> {

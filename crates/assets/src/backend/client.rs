@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, redirect, retry};
+use reqwest::{Client, StatusCode, redirect, retry};
 use url::{Host, Url};
 
 /// What a whole request may take.
@@ -31,12 +31,22 @@ pub(super) fn for_server(address: &Url) -> reqwest::Result<Client> {
     builder.build()
 }
 
-/// Follows redirects that stay at the server; the others are handed back as they are.
+/// Follows redirects that stay at the server and repeat the request as it is; the others are handed back.
 fn within_the_server() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let stays = attempt.previous().first().is_some_and(|first| is_same_server(first, attempt.url()));
-        if stays && attempt.previous().len() <= MAX_REDIRECTS { attempt.follow() } else { attempt.stop() }
+        let is_near = attempt.previous().len() <= MAX_REDIRECTS;
+        match keeps_the_request(attempt.status()) && stays && is_near {
+            true => attempt.follow(),
+            false => attempt.stop(),
+        }
     })
+}
+
+/// Whether a redirect asks for the same request elsewhere. After the older ones a POST would become a GET,
+/// whose answer would pass for a receipt.
+pub(super) fn keeps_the_request(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
 /// The same scheme, host and port.

@@ -71,7 +71,7 @@ impl Tool for GetExample {
         let (schema, validated) = match self.0.schemas().find_for(&document, &example.component) {
             Some(found) => {
                 let schema = found.document_name().to_owned();
-                let issues = found.issues_in_call(Value::clone(&document), &call).await?;
+                let issues = found.issues_in_call(Arc::clone(&document), &call).await?;
                 (schema, issues.is_empty())
             }
             None => (String::new(), false),

@@ -94,6 +94,8 @@ pub(crate) struct BackendError {
     status: u16,
     /// What the backend said.
     detail: String,
+    #[serde(skip)]
+    took_effect: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -113,7 +115,8 @@ impl ToolOutput for Output {
                 format!("the backend failed with {}: {}", failed.status, failed.detail),
             ),
         };
-        Some(Failure { code, message })
+        let took_effect = matches!(self, Self::Failed(failed) if failed.took_effect);
+        Some(Failure { code, message, took_effect })
     }
 }
 
@@ -159,11 +162,12 @@ impl Tool for PopulateBackend {
             Ok(Published { asset_id, backend_url }) => {
                 Output::Stored(Stored { ok: Yes, asset_id, backend_url })
             }
-            Err(Failed { status, detail }) => Output::Failed(BackendError {
+            Err(Failed { status, detail, took_effect }) => Output::Failed(BackendError {
                 ok: No,
                 reason: BackendErrorReason::BackendError,
                 status,
                 detail,
+                took_effect,
             }),
         })
     }
@@ -189,7 +193,7 @@ impl PopulateBackend {
             return Ok(Some(Invalid::new(vec![Issue::schema_not_found()], schemas.unknown_message(&name))));
         };
         let name = found.document_name().to_owned();
-        let errors = found.issues_in_call(asset, call).await?;
+        let errors = found.issues_in_call(Arc::new(asset), call).await?;
         let Some(first) = errors.first() else { return Ok(None) };
         let message = format!(
             "the asset does not match `{name}`, so it was not sent: {}{}{} ({} in all; mend it and call again)",
@@ -225,11 +229,12 @@ mod tests {
     use crate::{
         Assets,
         testing::{
-            answer, assets_with, failure_message,
+            answer, assets_with, call, failure_message,
             http::{Reply, Server},
         },
     };
     use pintle_contract::ErrorCode;
+    use pintle_engine::Outcome;
     use serde_json::{Value, json};
 
     fn schemas() -> Vec<(&'static str, Value)> {
@@ -307,6 +312,16 @@ mod tests {
         let told = answer(&assets(Some(server.url()), false), "populate_backend", json!({"asset": {}})).await;
         let expected = r#"{"ok":false,"reason":"backend_error","status":500,"detail":"internal error"}"#;
         assert_eq!(told, (expected.into(), Some(ErrorCode::UpstreamFailed)));
+    }
+
+    #[tokio::test]
+    async fn an_asset_that_was_taken_is_not_sent_again_for_want_of_an_id() {
+        for (reply, took_effect) in [(Reply::empty(201), true), (Reply::empty(500), false)] {
+            let assets = assets(Some(Server::start(vec![reply]).url()), false);
+            let outcome = call(&assets, "populate_backend", json!({"asset": {}})).await;
+            let Outcome::Declined(_, failure) = outcome else { panic!("it failed") };
+            assert_eq!(failure.took_effect, took_effect, "{failure:?}");
+        }
     }
 
     #[tokio::test]

@@ -75,7 +75,7 @@ impl Tool for ValidateAsset {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let errors = match self.0.schemas().find(&input.schema) {
-            Some(found) => found.issues_in_call(input.asset, &call).await?,
+            Some(found) => found.issues_in_call(Arc::new(input.asset), &call).await?,
             None => vec![Issue::schema_not_found()],
         };
         Ok(match errors.is_empty() {
@@ -87,13 +87,14 @@ impl Tool for ValidateAsset {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use crate::{
         Assets,
-        testing::{answer, assets_of},
+        testing::{answer, assets_of, call_engine, engine},
     };
     use pintle_contract::ErrorCode;
+    use pintle_engine::{Options, Timeouts};
     use serde_json::{Value, json};
 
     fn assets() -> Arc<Assets> {
@@ -142,6 +143,47 @@ mod tests {
     async fn an_asset_with_a_flood_of_errors_is_told_the_first() {
         let told = verdict(json!({"a": vec!["x"; 300_000]}), "tone").await;
         assert!(told.contains(r#""path":"/a/0""#) && told.contains("too large to list"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_validation_without_end_is_left_when_its_call_ends() {
+        // Each definition asks the next one twice, and so does each branch for the child.
+        let mut definitions: serde_json::Map<String, Value> = (0..60)
+            .map(|number| {
+                let next = json!({"$ref": format!("#/$defs/d{}", number + 1)});
+                (format!("d{number}"), json!({"allOf": [next, next]}))
+            })
+            .collect();
+        definitions.insert("d60".into(), json!({"type": "number"}));
+        let branch = json!({"properties": {"child": {"$ref": "#"}}});
+        let assets = assets_of(
+            &[
+                ("doubled.json", json!({"$ref": "#/$defs/d0", "$defs": definitions})),
+                (
+                    "overlapping.json",
+                    json!({"properties": {"name": {"type": "string"}}, "allOf": [branch, branch]}),
+                ),
+            ],
+            &[],
+        );
+        let nested = (0..40).fold(json!({"name": 1}), |child, _| json!({"child": child}));
+        let options = Options {
+            running: 1,
+            timeouts: Timeouts {
+                by_tool: [("validate_asset".to_owned(), Duration::from_millis(5))].into(),
+                ..Timeouts::default()
+            },
+            ..Options::default()
+        };
+        let engine = engine(&assets, options);
+        for (asset, schema) in [(json!(1), "doubled"), (nested, "overlapping")] {
+            let arguments = json!({"asset": asset, "schema": schema});
+            let outcome = call_engine(&engine, "validate_asset", arguments).await;
+            assert_eq!(outcome.code(), Some(ErrorCode::ToolTimeout), "{schema}");
+            // There is one slot, and the validation keeps it until it stops.
+            let outcome = call_engine(&engine, "list_schemas", json!({})).await;
+            assert_eq!(outcome.code(), None, "{schema}");
+        }
     }
 
     #[tokio::test]

@@ -41,12 +41,12 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
     match runtime.block_on(engine.call(request)) {
-        Outcome::Success(payload) => {
-            output::json(&payload.value);
+        Outcome::Success(json) => {
+            output::json_text(&json);
             Ok(ExitCode::SUCCESS)
         }
-        Outcome::Declined(payload, failure) => {
-            output::json(&payload.value);
+        Outcome::Declined(json, failure) => {
+            output::json_text(&json);
             notices::error(&format!("{}: {}", failure.code.name(), failure.message));
             Ok(ExitCode::from(1))
         }

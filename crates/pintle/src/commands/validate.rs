@@ -59,7 +59,7 @@ pub fn run_for_programs(path: &Path, workspace: WorkspaceArguments) -> Result<Ex
 
 fn load(arguments: WorkspaceArguments) -> Result<std::sync::Arc<Assets>, String> {
     let file = FileConfig::load(arguments.config.as_deref())?;
-    Ok(workbench::load_assets(&Workspace::decide(arguments, &file)?))
+    workbench::load_assets(&Workspace::decide(arguments, &file)?)
 }
 
 /// The file itself, or the JSON files below a folder, sorted.

@@ -1,0 +1,50 @@
+//! Which values a message may quote. An error keeps a copy of its value, so a long one is replaced
+//! before there are as many copies as errors.
+
+use std::{io, sync::LazyLock};
+
+use serde_json::Value;
+
+/// A value with more JSON than this is not quoted.
+const MAX_QUOTED_BYTES: usize = 120;
+
+/// What errors hold in the place of a value that is too long.
+static STAND_IN: LazyLock<Value> = LazyLock::new(|| Value::from("(a value too long to quote)"));
+
+/// The value, or what stands for it in an error.
+pub(crate) fn quotable(value: &Value) -> &Value {
+    if is_short(value) { value } else { &STAND_IN }
+}
+
+/// Whether a message may quote the value.
+pub(crate) fn may_quote(value: &Value) -> bool {
+    is_short(value) && *value != *STAND_IN
+}
+
+fn is_short(value: &Value) -> bool {
+    struct Limit(usize);
+    impl io::Write for Limit {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::WriteZero)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Limit(MAX_QUOTED_BYTES), value).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_long_value_is_replaced_by_one_that_is_not_quoted() {
+        let (short, long) = (json!([1, "é"]), json!("x".repeat(MAX_QUOTED_BYTES)));
+        assert!(quotable(&short) == &short && may_quote(&short));
+        assert!(quotable(&long) != &long && !may_quote(&long));
+        assert!(!may_quote(quotable(&long)));
+    }
+}

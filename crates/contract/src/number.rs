@@ -1,0 +1,137 @@
+//! Numbers that would change by being read.
+//!
+//! JSON puts no bound on numbers; here they are held as 64-bit integers and floats. A number that would
+//! come out as another one is found before it can do harm.
+
+/// Where the first number stands that cannot be held exactly, as an offset in `json`, which must be JSON.
+///
+/// ```
+/// use pintle_contract::inexact_number;
+///
+/// assert_eq!(inexact_number(r#"{"a": 18446744073709551615, "b": 0.1}"#), None);
+/// assert_eq!(inexact_number(r#"{"a": 123456789012345678901}"#), Some(6));
+/// ```
+pub fn inexact_number(json: &str) -> Option<usize> {
+    let bytes = json.as_bytes();
+    if !has_suspect(bytes) {
+        return None;
+    }
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at),
+            b'-' | b'0'..=b'9' => {
+                let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                let length = bytes[at..].iter().take_while(|byte| is_part(byte)).count();
+                if !is_exact(&json[at..at + length]) {
+                    return Some(at);
+                }
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// Fifteen digits always survive a float, and no exponent of two digits leaves its range; most texts have
+/// nothing longer, in strings or out of them.
+fn has_suspect(bytes: &[u8]) -> bool {
+    const SAFE_DIGITS: usize = 15;
+    let mut digits = 0;
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => {
+                digits += 1;
+                if digits > SAFE_DIGITS {
+                    return true;
+                }
+            }
+            b'.' | b'-' | b'+' => {}
+            b'e' | b'E' if digits > 0 => {
+                let rest = &bytes[index + 1..];
+                let exponent = rest.iter().skip_while(|byte| matches!(byte, b'+' | b'-'));
+                if exponent.take_while(|byte| byte.is_ascii_digit()).count() > 2 {
+                    return true;
+                }
+            }
+            _ => digits = 0,
+        }
+    }
+    false
+}
+
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() && bytes[at] != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    at + 1
+}
+
+fn is_exact(number: &str) -> bool {
+    let is_integer = number.parse::<u64>().is_ok() || number.parse::<i64>().is_ok();
+    let as_float = || number.parse::<f64>().ok().filter(|float| float.is_finite());
+    is_integer || as_float().is_some_and(|float| decimal(&format!("{float:e}")) == decimal(number))
+}
+
+/// Sign, significant digits and exponent: equal for equal numbers.
+pub(crate) fn decimal(number: &str) -> Option<(bool, String, i64)> {
+    let (negative, unsigned) = match number.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, number),
+    };
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let exponent: i64 = exponent.parse::<i32>().ok()?.into();
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let digits = all.trim_start_matches('0');
+    let significant = digits.trim_end_matches('0');
+    if significant.is_empty() {
+        return Some((false, String::new(), 0));
+    }
+    let power = exponent - fraction.len() as i64 + (digits.len() - significant.len()) as i64;
+    Some((negative, significant.to_owned(), power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_held_is_exact() {
+        for json in [
+            "0",
+            "-0.0",
+            "1e3",
+            "1E+2",
+            "0.1",
+            "1.7976931348623157e308",
+            "5e-324",
+            "9007199254740993",
+            "18446744073709551615",
+            "-9223372036854775808",
+            "0.50000000000000000000",
+            "1e22",
+            r#"{"a": "123456789012345678901 \" 99999999999999999999"}"#,
+            "[1.5, 2.25, 123456789012345]",
+            "100000000000000000000000",
+        ] {
+            assert_eq!(inexact_number(json), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_would_change_is_found_where_it_stands() {
+        for (json, at) in [
+            ("123456789012345678901", 0),
+            ("-123456789012345678901", 0),
+            ("[0.12345678901234567890]", 1),
+            (r#"{"99999999999999999999": 1e400}"#, 25),
+            ("[1, 1e-400]", 4),
+            (r#"["\\", 18446744073709551617]"#, 7),
+        ] {
+            assert_eq!(inexact_number(json), Some(at), "{json}");
+        }
+    }
+}
