@@ -132,6 +132,11 @@ impl Outlet {
         self.0.close();
     }
 
+    /// Whether the stream is gone.
+    pub fn is_closed(&self) -> bool {
+        self.0.closed.is_cancelled()
+    }
+
     /// Resolves when the stream is gone.
     pub async fn closed(&self) {
         self.0.closed.cancelled().await;

@@ -60,9 +60,7 @@ async fn serve_stdio(engine: Arc<Engine>, serve: Serve, log: Option<Outlet>) -> 
     let options =
         PipeOptions { max_request_bytes: serve.max_request_bytes, progress_always: serve.progress_always };
     let input = pintle_wire::standard_input().map_err(problem)?;
-    if let Some(log) = log.clone() {
-        tokio::spawn(tell_when_lost(log));
-    }
+    let lost_log = log.clone().map(|log| tokio::spawn(tell_when_lost(log)));
     let ready = ReadyFile::write(serve.ready_file.clone());
     let mut pipe = Pipe::start(engine, input, outlet.clone(), options).map_err(problem)?;
     notices::plain("mcp:ready mode=stdio");
@@ -87,8 +85,11 @@ async fn serve_stdio(engine: Arc<Engine>, serve: Serve, log: Option<Outlet>) -> 
             },
         }
     };
-    if let Some(log) = &log {
-        finish(log, Some(Instant::now() + LAST_RECORDS)).await;
+    if let (Some(log), Some(lost)) = (log, lost_log) {
+        finish(&log, Some(Instant::now() + LAST_RECORDS)).await;
+        if log.is_closed() {
+            let _ = lost.await;
+        }
     }
     drop(ready);
     Ok(match outlet.failure() {
