@@ -119,13 +119,7 @@ impl Progress {
             gate.send(&mut state);
         } else if !state.timer_set {
             state.timer_set = true;
-            let gate = Arc::clone(gate);
-            gate.runtime.clone().spawn(async move {
-                tokio::time::sleep_until(due).await;
-                let mut state = gate.lock();
-                state.timer_set = false;
-                gate.send(&mut state);
-            });
+            gate.runtime.spawn(Arc::clone(gate).send_when_due(due));
         }
     }
 
@@ -141,6 +135,20 @@ impl Progress {
 }
 
 impl Gate {
+    async fn send_when_due(self: Arc<Self>, mut due: Instant) {
+        loop {
+            tokio::time::sleep_until(due).await;
+            let mut state = self.lock();
+            // A report that came while this task was late may have been sent at once.
+            due = state.last_sent + INTERVAL;
+            if Instant::now() >= due {
+                state.timer_set = false;
+                self.send(&mut state);
+                return;
+            }
+        }
+    }
+
     fn send(&self, state: &mut GateState) {
         if state.closed {
             return;
@@ -189,6 +197,20 @@ mod tests {
         let seen = seen.0.lock().expect("unpoisoned").clone();
         assert!(seen.len() <= 5, "{seen:?}");
         assert!(seen.is_sorted() && seen.last() == Some(&999.0), "{seen:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_timer_does_not_send_right_after_a_report_that_was_sent() {
+        let seen = Arc::new(Seen::default());
+        let progress = Progress::new(Some(seen.clone()), Some(&Value::from(1)), "test");
+        let gate = progress.0.expect("it is wanted");
+        gate.lock().pending = Some(event(1.0));
+        // Its time was long ago, but something was sent just now.
+        let timer = tokio::spawn(Arc::clone(&gate).send_when_due(Instant::now() - INTERVAL));
+        tokio::task::yield_now().await;
+        assert!(seen.0.lock().expect("unpoisoned").is_empty());
+        timer.await.expect("joins");
+        assert_eq!(*seen.0.lock().expect("unpoisoned"), [1.0]);
     }
 
     #[tokio::test(start_paused = true)]
