@@ -81,7 +81,7 @@ fn shadow_mode_logs_notifications_and_controls_too() {
     server.send(&json!({"jsonrpc": "1.0", "method": "$/cancelRequest", "params": {"id": 1}}));
     server.send(&json!({"jsonrpc": "1.0", "id": 1, "method": "tools/list", "params": {}}));
     assert_eq!(server.frame()["id"], json!(1));
-    let records = server.records(4);
+    let records = server.records(3);
     let shadowed = records.iter().filter(|record| record["status"] == json!("shadow")).count();
     assert_eq!(shadowed, 3, "{records:?}");
     server.finish();

@@ -11,6 +11,7 @@ mod framing;
 mod idempotency;
 mod lifecycle;
 mod log;
+mod mcp;
 mod progress;
 mod readme;
 mod schema_suite;

@@ -13,7 +13,7 @@ const LIMIT: usize = 512;
 
 fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| Engine::new(Vec::new(), Options::default(), CallLog::off()).expect("an engine"))
+    ENGINE.get_or_init(|| Engine::new(Vec::new(), Vec::new(), Options::default(), CallLog::off()).expect("an engine"))
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
                 match engine().open(line) {
                     Ok(Message::Request(opened)) => assert!(opened.id.is_some() && opened.params.is_object()),
                     Ok(Message::Notification(opened)) => assert!(opened.id.is_none()),
-                    Ok(Message::Response) => {}
+                    Ok(Message::Response(_)) => {}
                     Err(refused) => assert!(matches!(refused.fault.json_rpc_code(), -32700 | -32600)),
                 }
             }

@@ -77,7 +77,7 @@ pub(crate) async fn call(assets: &Arc<Assets>, tool: &str, arguments: Value) -> 
 
 /// A server's engine with the tools of these assets.
 pub(crate) fn engine(assets: &Arc<Assets>, options: Options) -> Engine {
-    Engine::new(assets.tools(), options, CallLog::off()).expect("an engine")
+    Engine::new(assets.tools(), assets.resources(), options, CallLog::off()).expect("an engine")
 }
 
 /// The same as [`call`], with an engine that stays.

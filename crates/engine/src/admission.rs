@@ -8,7 +8,9 @@ use std::sync::{
 use pintle_contract::{ErrorCode, Fault};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::cancel::Cancel;
+use tokio_util::sync::CancellationToken;
+
+use crate::cancel::{Cancel, CancelReason};
 
 /// Who may run now, who waits, and who is turned away.
 pub(crate) struct Admission {
@@ -16,6 +18,7 @@ pub(crate) struct Admission {
     running_limit: usize,
     waiting: AtomicUsize,
     waiting_limit: usize,
+    stopped: CancellationToken,
 }
 
 impl Admission {
@@ -25,7 +28,13 @@ impl Admission {
             running_limit,
             waiting: AtomicUsize::new(0),
             waiting_limit,
+            stopped: CancellationToken::new(),
         }
+    }
+
+    /// Turns away those who wait, and whoever would have to wait from here on.
+    pub(crate) fn stop_waiting(&self) {
+        self.stopped.cancel();
     }
 
     /// A slot, at once or after waiting in the queue.
@@ -37,6 +46,10 @@ impl Admission {
         tokio::select! {
             biased;
             () = cancel.token().cancelled() => Err(cancel.cancelled_fault()),
+            () = self.stopped.cancelled() => {
+                cancel.cancel(CancelReason::Stopping);
+                Err(cancel.cancelled_fault())
+            }
             slot = Arc::clone(&self.slots).acquire_owned() => {
                 slot.map_err(|_| Fault::internal("the queue is closed"))
             }
@@ -69,7 +82,6 @@ impl Drop for Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cancel::CancelReason;
 
     #[tokio::test]
     async fn a_full_queue_turns_away_and_a_freed_slot_lets_in() {

@@ -115,8 +115,8 @@ impl InFlight {
     }
 
     /// Forgets a call. To be called before its reply can be seen, so that the id is free by then.
-    pub fn leave(&self, id: &RequestId) {
-        self.lock().remove(id.key());
+    pub fn leave(&self, id: &RequestId) -> Option<Arc<Cancel>> {
+        self.lock().remove(id.key())
     }
 
     /// Cancels the call with this id, if it is under way.

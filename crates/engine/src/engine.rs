@@ -23,8 +23,10 @@ use crate::{
     invoke,
     log::{CallLog, Record, Told},
     progress::{Progress, ProgressSink},
+    read_resource::ReadResource,
+    resource::Resources,
     schema::{CompiledSchema, SchemaRegistry},
-    tool::{Answer, DynTool, Failure},
+    tool::{Answer, DynTool, Failure, erase},
 };
 
 /// How a server treats calls.
@@ -112,6 +114,8 @@ pub enum Target {
     Invoke,
     /// `mcp.discover`: the list of tools.
     Discover,
+    /// A resource; the params name its address.
+    Resource,
 }
 
 /// A request whose envelope is good.
@@ -183,6 +187,8 @@ impl Outcome {
 pub struct Engine {
     options: Options,
     catalogue: Catalogue,
+    resources: Arc<[Arc<dyn Resources>]>,
+    read_resource: Arc<Entry>,
     envelope_schema: Arc<CompiledSchema>,
     tool_io_schema: Arc<CompiledSchema>,
     admission: Admission,
@@ -192,13 +198,22 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine for these tools.
-    pub fn new(tools: Vec<Arc<dyn DynTool>>, options: Options, log: CallLog) -> Result<Self, CatalogueError> {
+    /// An engine for these tools and resources.
+    pub fn new(
+        tools: Vec<Arc<dyn DynTool>>,
+        resources: Vec<Arc<dyn Resources>>,
+        options: Options,
+        log: CallLog,
+    ) -> Result<Self, CatalogueError> {
         let registry = SchemaRegistry::default();
         let built_in = |fault| CatalogueError::BadSchema("built-in".into(), fault);
         let tool_io: Value = serde_json::from_str(TOOL_IO_SCHEMA)
             .map_err(|error| built_in(Fault::internal(error.to_string())))?;
+        let resources: Arc<[Arc<dyn Resources>]> = resources.into();
+        let read_resource = erase(ReadResource(Arc::clone(&resources)));
         Ok(Self {
+            read_resource: Arc::new(Entry::new(read_resource, &registry).map_err(built_in)?),
+            resources,
             catalogue: Catalogue::new(tools, &registry, &options.tooling_version)?,
             envelope_schema: registry.load_envelope().map_err(built_in)?,
             tool_io_schema: registry.load(&tool_io).map_err(built_in)?,
@@ -213,6 +228,16 @@ impl Engine {
     /// The tools.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    /// The families of resources.
+    pub fn resources(&self) -> &[Arc<dyn Resources>] {
+        &self.resources
+    }
+
+    /// Cancels the calls that wait for a slot: the server is stopping.
+    pub fn stop_waiting(&self) {
+        self.admission.stop_waiting();
     }
 
     /// The clock of logs and progress.
@@ -288,6 +313,7 @@ impl Engine {
             Target::Discover => {
                 return self.catalogue.discovery(&request.params).map(Resolved::Discovery);
             }
+            Target::Resource => (Arc::clone(&self.read_resource), request.params),
             Target::Tool(name) => (Arc::clone(self.catalogue.require(name)?), request.params),
             Target::Invoke => {
                 let call = invoke::read(request.params, &self.tool_io_schema, &self.catalogue)?;
@@ -457,6 +483,7 @@ impl CallRecord {
             Target::Tool(name) => ("tool", name.as_str()),
             Target::Invoke => ("tool", "mcp.tool.invoke"),
             Target::Discover => ("discover", "mcp.discover"),
+            Target::Resource => ("resource", "resources/read"),
         };
         Self {
             started: Instant::now(),

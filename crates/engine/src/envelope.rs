@@ -29,7 +29,7 @@ pub enum Message {
     /// It wants no reply.
     Notification(Opened),
     /// It answers something that the server asked.
-    Response,
+    Response(Value),
 }
 
 /// The parts of a message.
@@ -73,7 +73,8 @@ pub(crate) fn open(frame: &[u8], schema: &CompiledSchema, mode: EnvelopeMode) ->
     })?;
     let mut fields = read_fields(text)?;
     if fields.is_response() {
-        return Ok(Message::Response);
+        fields.map.insert("id".into(), fields.raw_id.map_or(Value::Null, exact_id));
+        return Ok(Message::Response(Value::Object(fields.map)));
     }
     let method = match fields.map.get("method") {
         Some(Value::String(method)) => Some(method.clone()),
@@ -123,6 +124,11 @@ pub(crate) fn open(frame: &[u8], schema: &CompiledSchema, mode: EnvelopeMode) ->
         shadowed,
     };
     Ok(if wants_reply { Message::Request(opened) } else { Message::Notification(opened) })
+}
+
+/// The id of a response: the server chose it, so it can be held.
+fn exact_id(raw: &str) -> Value {
+    serde_json::from_str(raw).unwrap_or(Value::Null)
 }
 
 /// The methods that may come without an id; the schema says the same.
@@ -462,7 +468,7 @@ mod tests {
         let opened = open_text(notification, EnvelopeMode::Enforce);
         assert!(matches!(opened, Ok(Message::Notification(_))));
         let response = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
-        assert!(matches!(open_text(response, EnvelopeMode::Enforce), Ok(Message::Response)));
+        assert!(matches!(open_text(response, EnvelopeMode::Enforce), Ok(Message::Response(_))));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod invoke;
 mod log;
 mod outlet;
 mod progress;
+mod read_resource;
 mod resource;
 mod schema;
 mod tool;

@@ -9,7 +9,7 @@ use clap::{
 
 use crate::settings::PROGRAM_VERSION;
 
-/// Safe, fast hands on a workspace for AI agents: a server of tools.
+/// Safe, fast hands on a workspace for AI agents: an MCP server.
 #[derive(Debug, Parser)]
 #[command(name = "pintle", version = PROGRAM_VERSION, arg_required_else_help = true)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

@@ -31,12 +31,13 @@ pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
 
 /// The engine with all tools of the workspace.
 pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Result<Engine, String> {
-    let mut tools = load_assets(workspace)?.tools();
+    let assets = load_assets(workspace)?;
+    let mut tools = assets.tools();
     if workspace.fixtures {
         tools.extend(pintle_fixtures::tools());
     }
     let named = options.timeouts.by_tool.keys().cloned().collect::<Vec<_>>();
-    let engine = Engine::new(tools, options, log).map_err(|error| error.to_string())?;
+    let engine = Engine::new(tools, assets.resources(), options, log).map_err(|error| error.to_string())?;
     for name in named {
         if !engine.catalogue().names().any(|tool| tool == name) {
             let near = nearest(&name, engine.catalogue().names()).unwrap_or("default");

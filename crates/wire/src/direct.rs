@@ -92,7 +92,7 @@ fn progress(
 }
 
 /// Whole numbers without a fraction.
-fn plain_number(number: f64) -> Value {
+pub(crate) fn plain_number(number: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT { json!(number as i64) } else { json!(number) }
 }

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
+use pintle_contract::RequestId;
+
 /// How much of an overlong line is remembered at either end.
 const REMEMBERED: usize = 256;
 const CHUNK: usize = 64 << 10;
@@ -100,6 +102,14 @@ impl<R: Read> FrameReader<R> {
 }
 
 impl Overlong {
+    /// The id of the request that the line would have been, if either end shows it: some clients write it
+    /// first, some last.
+    pub fn shown_id(&self) -> Option<RequestId> {
+        let head = String::from_utf8_lossy(&self.head);
+        let tail = String::from_utf8_lossy(&self.tail);
+        id_in_head(&head).or_else(|| id_in_tail(&tail))
+    }
+
     fn append(&mut self, piece: &[u8]) {
         self.bytes += piece.len() as u64;
         let missing = REMEMBERED - self.head.len();
@@ -109,6 +119,58 @@ impl Overlong {
         self.tail.drain(..surplus);
         self.tail.extend_from_slice(kept);
     }
+}
+
+/// The value of the member `id` of the outer object.
+fn id_in_head(head: &str) -> Option<RequestId> {
+    let mut depth = 0;
+    let mut rest = head;
+    loop {
+        let at = rest.find(['"', '{', '[', '}', ']'])?;
+        match rest.as_bytes()[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {
+                let length = string_length(&rest[at..])?;
+                let (text, after) = rest[at..].split_at(length);
+                let value = after.trim_start().strip_prefix(':');
+                if let (1, "\"id\"", Some(value)) = (depth, text, value) {
+                    return id_at_start(value.trim_start()).map(|(id, _)| id);
+                }
+                rest = after;
+                continue;
+            }
+        }
+        rest = &rest[at + 1..];
+    }
+}
+
+/// The value of the member `id`, if it is the last of the outer object.
+fn id_in_tail(tail: &str) -> Option<RequestId> {
+    let (_, value) = tail.rsplit_once("\"id\"")?;
+    let value = value.trim_start().strip_prefix(':')?.trim_start();
+    let (id, after) = id_at_start(value)?;
+    (after.trim() == "}").then_some(id)
+}
+
+/// A string or a number, and what follows it. Cut off, it is none.
+fn id_at_start(text: &str) -> Option<(RequestId, &str)> {
+    let length = match text.as_bytes().first()? {
+        b'"' => string_length(text)?,
+        _ => text.find(|character: char| !matches!(character, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'))?,
+    };
+    let (id, after) = text.split_at(length);
+    Some((RequestId::from_json(id)?, after))
+}
+
+/// The length of the string that `text` begins with, quotes included.
+fn string_length(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while *bytes.get(at)? != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    Some(at + 1)
 }
 
 #[cfg(test)]
@@ -171,6 +233,25 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_skipped_line_is_found_at_either_end_of_the_outer_object_only() {
+        let long = "x".repeat(1000);
+        for (line, expected) in [
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"params":{{"x":"{long}"}}}}"#), Some("7")),
+            (format!(r#"{{"params":{{"x":"{long}"}},"jsonrpc":"2.0","id":"a\"b"}}"#), Some(r#""a\"b""#)),
+            (format!(r#"{{"params":{{"x":"{long}"}}, "id" : 1e3 }} "#), Some("1e3")),
+            (format!(r#"{{"params":{{"id":5,"x":"{long}"}}}}"#), None),
+            (format!(r#"{{"params":{{"x":"{long}","id":5}}}}"#), None),
+            (format!(r#"{{"note":"\"id\":9","params":"{long}"}}"#), None),
+            (format!(r#"{{"id":null,"params":"{long}"}}"#), None),
+            (format!(r#"{{"id":"{long}"}}"#), None),
+        ] {
+            let mut overlong = Overlong::default();
+            overlong.append(line.as_bytes());
+            assert_eq!(overlong.shown_id().map(|id| id.raw().to_owned()).as_deref(), expected, "{line}");
         }
     }
 

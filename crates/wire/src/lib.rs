@@ -7,9 +7,11 @@
 mod direct;
 mod frame;
 mod lane;
+mod mcp;
 mod pipe;
 mod standard;
 
 pub use frame::{Frame, FrameReader};
+pub use mcp::McpHandler;
 pub use pipe::{Pipe, PipeOptions};
 pub use standard::{PatientFile, on_output_hangup, standard_error, standard_input, standard_output};

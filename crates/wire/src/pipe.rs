@@ -7,7 +7,10 @@ use std::{
     future::Future,
     io::{self, Read},
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use pintle_contract::{Dialect, Fault, RequestId, Stage};
@@ -15,13 +18,15 @@ use pintle_engine::{
     CallRequest, Caller, Cancel, CancelReason, Engine, InFlight, Message, Opened, Outlet, OutletClosed,
     ProgressSink, Refused, Target, Transport,
 };
+use rmcp::ServerHandler;
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::{
     direct,
     frame::{Frame, FrameReader, Overlong},
     lane::Lane,
+    mcp::{self, McpFeed, Origin},
 };
 
 /// How a pipe is served.
@@ -36,15 +41,17 @@ pub struct PipeOptions {
 /// A pipe that is being served.
 pub struct Pipe {
     shared: Arc<Shared>,
-    worker: JoinHandle<()>,
+    tasks: JoinSet<()>,
 }
 
 struct Shared {
     engine: Arc<Engine>,
     caller: Arc<Caller>,
     outlet: Outlet,
-    in_flight: InFlight,
+    in_flight: Arc<InFlight>,
     lane: Lane<Job>,
+    mcp: McpFeed,
+    has_spoken_mcp: AtomicBool,
     options: PipeOptions,
 }
 
@@ -75,44 +82,53 @@ enum Job {
 }
 
 impl Pipe {
-    /// Starts serving. `input` is read by a thread of its own.
+    /// Starts serving. `input` is read by a thread of its own; MCP is answered by `handler`.
     pub fn start(
         engine: Arc<Engine>,
+        handler: impl ServerHandler + Clone,
         input: impl Read + Send + 'static,
         outlet: Outlet,
         options: PipeOptions,
     ) -> io::Result<Self> {
+        let in_flight = Arc::new(InFlight::default());
+        let (mcp, route) = mcp::route(Arc::clone(&in_flight), outlet.clone());
         let shared = Arc::new(Shared {
             engine,
             caller: Arc::new(Caller::local()),
             outlet,
-            in_flight: InFlight::default(),
+            in_flight,
             lane: Lane::default(),
+            mcp,
+            has_spoken_mcp: AtomicBool::new(false),
             options,
         });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&shared).work());
+        tasks.spawn(route.serve(handler));
         let reader = Arc::clone(&shared);
         std::thread::Builder::new().name("pintle-reader".into()).spawn(move || reader.read(input))?;
-        let worker = tokio::spawn(Arc::clone(&shared).work());
-        Ok(Self { shared, worker })
+        Ok(Self { shared, tasks })
     }
 
     /// Resolves when everything that was read has been answered and nothing more can come, or when
     /// nobody reads the replies any more.
     pub async fn ended(&mut self) {
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
         tokio::select! {
-            _ = &mut self.worker => {}
+            () = ended => {}
             () = self.shared.outlet.closed() => {
-                self.shared.lane.close();
+                self.shared.close();
                 self.shared.in_flight.cancel_all(CancelReason::Silent);
                 // Cancelled work lets go at once; waiting for it sees its resources freed.
-                let _ = (&mut self.worker).await;
+                while self.tasks.join_next().await.is_some() {}
             }
         }
     }
 
     /// Takes no new requests and cancels those that wait. What runs goes on.
     pub fn stop_taking(&self) {
-        self.shared.lane.close();
+        self.shared.close();
+        self.shared.engine.stop_waiting();
         self.shared.lane.for_each_waiting(|job| {
             if let Job::Call { cancel, .. } = job {
                 cancel.cancel(CancelReason::Stopping);
@@ -140,7 +156,13 @@ impl Shared {
                 break;
             }
         }
+        self.close();
+    }
+
+    /// Takes no more of either dialect.
+    fn close(&self) {
         self.lane.close();
+        self.mcp.close();
     }
 
     /// Acts on a frame. `false` if no more are taken.
@@ -157,12 +179,16 @@ impl Shared {
             self.lane.push(Job::Shadow { refused, frame_bytes }, 0);
         }
         match message {
-            Message::Response => true,
+            Message::Response(response) => {
+                self.mcp.response(response);
+                true
+            }
             Message::Notification(opened) => self.notice(opened, frame_bytes),
             Message::Request(opened) => match opened.dialect {
                 Dialect::Direct => self.enter(opened, frame_bytes),
                 Dialect::Control if opened.method == "$/cancelRequest" => self.control(opened, frame_bytes),
-                Dialect::Control | Dialect::Mcp => self.refuse_method(opened, frame_bytes),
+                Dialect::Control => self.refuse_method(opened, frame_bytes),
+                Dialect::Mcp => self.enter_mcp(opened, frame_bytes),
             },
         }
     }
@@ -179,9 +205,48 @@ impl Shared {
         }
     }
 
-    /// A notification: a cancel acts, all others are ignored.
+    /// Hands an MCP request to the SDK, unless its id is taken.
+    fn enter_mcp(&self, opened: Opened, frame_bytes: usize) -> bool {
+        self.has_spoken_mcp.store(true, Ordering::Relaxed);
+        let Some(id) = opened.id.clone() else {
+            let fault = Fault::invalid(Stage::Envelope, "an MCP request needs an id");
+            return self.refuse(opened, fault, frame_bytes);
+        };
+        let Some(cancel) = self.in_flight.enter(&id) else {
+            return self.refuse(opened, id_taken(), frame_bytes);
+        };
+        let (engine, outlet) = (Arc::clone(&self.engine), self.outlet.clone());
+        let progress: Arc<dyn ProgressSink> = Arc::new(mcp::PipeProgress { engine, outlet, id: id.clone() });
+        let origin = Origin {
+            id: Some(id.clone()),
+            caller: Arc::clone(&self.caller),
+            transport: Transport::Stdio,
+            cancel,
+            meta: opened.meta,
+            idempotency_key: opened.idempotency_key,
+            progress: Some(progress),
+        };
+        match self.mcp.request(&opened.method, opened.params, id.clone(), origin) {
+            Ok(()) => true,
+            Err(problem) => {
+                self.in_flight.leave(&id);
+                let fault = Fault::invalid(Stage::Arguments, problem);
+                let refused = Refused { id: Some(id), method: Some(opened.method), fault };
+                self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes)
+            }
+        }
+    }
+
+    /// A notification: a cancel acts, the rest is for the SDK.
     fn notice(&self, opened: Opened, frame_bytes: usize) -> bool {
         if opened.dialect != Dialect::Control {
+            if let Some(id) = &opened.cancels {
+                self.in_flight.cancel(id, CancelReason::Silent);
+                self.mcp.notification(&opened.method, opened.params, Some(id));
+                self.in_flight.leave(id);
+            } else {
+                self.mcp.notification(&opened.method, opened.params, None);
+            }
             return true;
         }
         match self.cancel(&opened) {
@@ -230,12 +295,15 @@ impl Shared {
 
     fn refuse_overlong(&self, line: &Overlong) -> bool {
         let (bytes, limit) = (line.bytes, self.options.max_request_bytes);
-        let fault = Fault::invalid(
-            Stage::Size,
-            format!("the request has {bytes} bytes; at most {limit} are allowed"),
-        )
-        .details(json!({"reason": "payload_too_large", "limit": limit}));
-        let refused = Refused { id: None, method: None, fault };
+        // The direct dialect answers with a result of its own; MCP has no such result.
+        let (stage, id) = match self.has_spoken_mcp.load(Ordering::Relaxed) {
+            true => (Stage::Envelope, line.shown_id()),
+            false => (Stage::Size, None),
+        };
+        let message = format!("the request has {bytes} bytes; at most {limit} are allowed");
+        let fault =
+            Fault::invalid(stage, message).details(json!({"reason": "payload_too_large", "limit": limit}));
+        let refused = Refused { id, method: None, fault };
         let frame_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.lane.push(Job::Refuse { refused, frame_bytes }, 0)
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use pintle_engine::{CallLog, Engine, Level, Outlet};
-use pintle_wire::{PatientFile, Pipe, PipeOptions};
+use pintle_wire::{McpHandler, PatientFile, Pipe, PipeOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
@@ -62,7 +62,8 @@ async fn serve_stdio(engine: Arc<Engine>, serve: Serve, log: Option<Outlet>) -> 
     let input = pintle_wire::standard_input().map_err(problem)?;
     let lost_log = log.clone().map(|log| tokio::spawn(tell_when_lost(log)));
     let ready = ReadyFile::write(serve.ready_file.clone());
-    let mut pipe = Pipe::start(engine, input, outlet.clone(), options).map_err(problem)?;
+    let handler = McpHandler::new(Arc::clone(&engine));
+    let mut pipe = Pipe::start(engine, handler, input, outlet.clone(), options).map_err(problem)?;
     notices::plain("mcp:ready mode=stdio");
     let mut deadline = None;
     tokio::select! {

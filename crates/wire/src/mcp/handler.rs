@@ -1,0 +1,191 @@
+//! The protocol's methods, answered from the engine.
+
+use std::sync::Arc;
+
+use pintle_contract::Meta;
+use pintle_engine::{CallRequest, CancelReason, Engine, Outcome, Resources, Target};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
+        Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
+        ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
+};
+use serde_json::{Value, json};
+
+use super::{Origin, convert};
+
+/// Serves the engine's tools and resources to one client. Cheap to clone.
+#[derive(Clone)]
+pub struct McpHandler {
+    engine: Arc<Engine>,
+    tools: Arc<[Tool]>,
+}
+
+impl McpHandler {
+    /// A handler over an engine.
+    pub fn new(engine: Arc<Engine>) -> Self {
+        let tools = convert::tools(engine.catalogue()).into();
+        Self { engine, tools }
+    }
+
+    /// Takes a request through the engine. The client's cancel, or its leaving, cancels the call.
+    async fn call(
+        &self,
+        target: Target,
+        params: Value,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Outcome, ErrorData> {
+        let origin = context.extensions.get::<Origin>().cloned();
+        let origin = origin.ok_or_else(|| ErrorData::internal_error("a request without an origin", None))?;
+        let cancel = Arc::clone(&origin.cancel);
+        let request = CallRequest {
+            id: origin.id,
+            caller: origin.caller,
+            transport: origin.transport,
+            target,
+            params,
+            meta: meta(context).or(origin.meta),
+            idempotency_key: origin.idempotency_key,
+            cancel: origin.cancel,
+            progress: origin.progress,
+        };
+        let mut call = std::pin::pin!(self.engine.call(request));
+        tokio::select! {
+            outcome = &mut call => return Ok(outcome),
+            () = context.ct.cancelled() => cancel.cancel(CancelReason::Silent),
+        };
+        Ok(call.await)
+    }
+
+    fn family(&self, uri: &str) -> Option<&Arc<dyn Resources>> {
+        let scheme = uri.split_once("://")?.0;
+        self.engine.resources().iter().find(|family| family.scheme() == scheme)
+    }
+}
+
+/// What the request says about itself in `_meta`.
+fn meta(context: &RequestContext<RoleServer>) -> Meta {
+    let token = context.meta.get_progress_token().and_then(|token| serde_json::to_value(token).ok());
+    Meta {
+        progress_token: token,
+        traceparent: context.meta.get_traceparent().map(str::to_owned),
+        ..Meta::default()
+    }
+}
+
+impl ServerHandler for McpHandler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
+        let version = self.engine.catalogue().tooling_version();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("pintle", version).with_title("Pintle"))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let outcome = self.call(Target::Tool(request.name.into_owned()), arguments, &context).await?;
+        convert::tool_result(outcome).map(Into::into)
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let mut listed = Vec::new();
+        if let Some(origin) = context.extensions.get::<Origin>() {
+            for family in self.engine.resources() {
+                let entries = family.list(&origin.caller).await.map_err(|fault| convert::error(&fault))?;
+                listed.extend(
+                    entries
+                        .into_iter()
+                        .map(|entry| Resource::new(entry.uri, entry.name).with_mime_type(entry.mime_type)),
+                );
+            }
+        }
+        Ok(ListResourcesResult::with_all_items(listed))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let families = self.engine.resources().iter();
+        let templates = families
+            .filter_map(|family| Some(ResourceTemplate::new(family.template()?, family.scheme())))
+            .collect();
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let outcome = self.call(Target::Resource, json!({"uri": request.uri}), &context).await?;
+        let json = match outcome {
+            Outcome::Success(json) | Outcome::Declined(json, _) => json,
+            Outcome::Fault(fault) => return Err(convert::resource_error(&fault, &request.uri)),
+        };
+        let mut content: Value = serde_json::from_str(&json).unwrap_or_default();
+        let text = content["text"].as_str().unwrap_or_default().to_owned();
+        let mime_type = content["mimeType"].take();
+        let contents = ResourceContents::text(text, request.uri)
+            .with_mime_type(mime_type.as_str().unwrap_or("application/json"));
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let (Reference::Resource(reference), Some(origin)) =
+            (&request.r#ref, context.extensions.get::<Origin>())
+        else {
+            return Err(ErrorData::invalid_params("only resources can be completed", None));
+        };
+        let Some(family) = self.family(&reference.uri) else {
+            return Err(ErrorData::invalid_params("there is no such resource template", None));
+        };
+        let mut values = family.complete(&origin.caller, &request.argument.value).await;
+        let total = u32::try_from(values.len()).ok();
+        let has_more = values.len() > CompletionInfo::MAX_VALUES;
+        values.truncate(CompletionInfo::MAX_VALUES);
+        CompletionInfo::with_pagination(values, total, has_more)
+            .map(CompleteResult::new)
+            .map_err(|problem| ErrorData::internal_error(problem, None))
+    }
+
+    /// Not offered, so it must not look as if the list were empty.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+}

@@ -1,0 +1,347 @@
+//! MCP on standard input and output, both eras, beside the direct dialect.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::support::{Server, Setup, request};
+
+const MODERN: &str = "2026-07-28";
+
+fn initialize(server: &mut Server, version: &str) -> Value {
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
+    server.request(json!("init"), "initialize", params);
+    let reply = server.frame();
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    reply["result"].clone()
+}
+
+/// Params of the stateless era.
+fn modern(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    });
+    params
+}
+
+fn call(server: &mut Server, name: &str, arguments: Value) -> Value {
+    server.call("tools/call", json!({"name": name, "arguments": arguments}))
+}
+
+/// The object in the text of a failed call.
+fn failure(frame: &Value) -> Value {
+    assert_eq!(frame["result"]["isError"], json!(true), "{frame}");
+    let text = frame["result"]["content"][0]["text"].as_str().expect("a text");
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn every_revision_with_a_handshake_is_spoken() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut server = Setup::fixtures().start();
+        let result = initialize(&mut server, version);
+        assert_eq!(result["protocolVersion"], json!(version));
+        assert_eq!(result["serverInfo"]["name"], json!("pintle"));
+        assert_eq!(server.call("ping", json!({}))["result"], json!({}));
+        let frame = call(&mut server, "test_echo", json!({"value": [1, null]}));
+        assert_eq!(frame["result"]["structuredContent"], json!({"value": [1, null]}));
+        assert_eq!(frame["result"]["content"], json!([{"type": "text", "text": r#"{"value":[1,null]}"#}]));
+        assert!(frame["result"].get("isError").is_none(), "{frame}");
+        assert!(frame["result"].get("resultType").is_none(), "{frame}");
+        server.finish();
+    }
+}
+
+#[test]
+fn the_stateless_revision_needs_no_handshake() {
+    let mut server = Setup::fixtures().start();
+    let frame = server.call("server/discover", modern(json!({})));
+    let versions = frame["result"]["supportedVersions"].as_array().expect("versions");
+    assert!(versions.contains(&json!(MODERN)), "{frame}");
+    let params = modern(json!({"name": "test_echo", "arguments": {"value": 1}}));
+    let frame = server.call("tools/call", params);
+    assert_eq!(frame["result"]["structuredContent"], json!({"value": 1}), "{frame}");
+    assert_eq!(frame["result"]["resultType"], json!("complete"), "{frame}");
+    let frame = server.call("tools/list", modern(json!({})));
+    assert!(frame["result"]["ttlMs"].is_number() && frame["result"]["cacheScope"].is_string(), "{frame}");
+    server.finish();
+}
+
+#[test]
+fn definitions_are_those_of_the_direct_dialect() {
+    let mut server = Setup::assets().arg("--fixtures").start();
+    initialize(&mut server, "2025-11-25");
+    server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    let mut listed = server.frame()["result"]["tools"].clone();
+    let mut direct = server.result("mcp.discover", json!({}))["tools"].clone();
+    for tools in [&mut listed, &mut direct] {
+        tools.as_array_mut().expect("tools").iter_mut().for_each(Value::sort_all_objects);
+    }
+    assert_eq!(listed, direct);
+    server.finish();
+}
+
+#[test]
+fn failures_are_results_that_a_model_can_read_and_unknown_names_are_errors() {
+    let mut server = Setup::assets().args(["--fixtures", "--timeout=test_sleep=50ms"]).start();
+    initialize(&mut server, "2025-11-25");
+    let missing = failure(&call(&mut server, "test_echo", json!({"valu": 1})));
+    assert_eq!(missing["code"], json!("INVALID_REQUEST"));
+    let late = failure(&call(&mut server, "test_sleep", json!({"ms": 60_000})));
+    assert_eq!((&late["code"], &late["timeoutMs"]), (&json!("TOOL_TIMEOUT"), &json!(50)));
+    assert_eq!(failure(&call(&mut server, "test_panic", json!({})))["code"], json!("INTERNAL"));
+    assert_eq!(failure(&call(&mut server, "test_bad_output", json!({})))["code"], json!("INVALID_OUTPUT"));
+    let not_found = failure(&call(&mut server, "get_schema", json!({"name": "lampe"})));
+    assert_eq!((&not_found["ok"], &not_found["reason"]), (&json!(false), &json!("not_found")));
+    assert_eq!(not_found["code"], json!("NOT_FOUND"));
+    assert!(not_found["message"].as_str().is_some_and(|text| text.contains("lamp")), "{not_found}");
+    // A verdict is an answer.
+    let verdict = call(&mut server, "validate_asset", json!({"asset": {}, "schema": "lamp"}));
+    assert_eq!(verdict["result"]["structuredContent"]["ok"], json!(false));
+    assert!(verdict["result"].get("isError").is_none());
+    for (method, params, code) in [
+        ("tools/call", json!({"name": "test_ecko", "arguments": {}}), -32602),
+        ("tools/call", json!({"arguments": {}}), -32602),
+        ("tools/call", json!({"name": "test_echo", "arguments": [1]}), -32602),
+        ("prompts/list", json!({}), -32601),
+        ("prompts/get", json!({"name": "x"}), -32601),
+        ("logging/setLevel", json!({"level": "info"}), -32601),
+        ("nothing/here", json!({}), -32601),
+    ] {
+        let frame = server.call(method, params);
+        assert_eq!(frame["error"]["code"], json!(code), "{method}: {frame}");
+    }
+    server.finish();
+}
+
+#[test]
+fn resources_are_listed_read_and_completed() {
+    let mut server = Setup::assets().start();
+    initialize(&mut server, "2025-11-25");
+    let listed = server.result("resources/list", json!({}));
+    let uris: Vec<_> = listed["resources"].as_array().expect("resources").iter().map(|r| &r["uri"]).collect();
+    assert!(uris.contains(&&json!("schema://lamp")), "{listed}");
+    let templates = server.result("resources/templates/list", json!({}));
+    let templates = templates["resourceTemplates"].to_string();
+    assert!(templates.contains("schema://{name}") && templates.contains("example://{+path}"), "{templates}");
+    let read = server.result("resources/read", json!({"uri": "schema://lamp"}));
+    let content = &read["contents"][0];
+    assert_eq!(content["uri"], json!("schema://lamp"));
+    let schema: Value = serde_json::from_str(content["text"].as_str().expect("a text")).expect("JSON");
+    assert_eq!(schema["$id"], json!("https://schemas.example.org/2.1.0/lamp.schema.json"));
+    let frame = server.call("resources/read", json!({"uri": "schema://lampe"}));
+    assert_eq!(
+        (&frame["error"]["code"], &frame["error"]["data"]["uri"]),
+        (&json!(-32002), &json!("schema://lampe"))
+    );
+    let frame = server.call("resources/read", modern(json!({"uri": "shema://lamp"})));
+    assert_eq!(
+        (&frame["error"]["code"], &frame["error"]["data"]["uri"]),
+        (&json!(-32602), &json!("shema://lamp"))
+    );
+    let params = json!({
+        "ref": {"type": "ref/resource", "uri": "schema://{name}"},
+        "argument": {"name": "name", "value": "l"},
+    });
+    let completed = server.result("completion/complete", params);
+    assert_eq!(completed["completion"]["values"], json!(["lamp", "lonely"]));
+    server.finish();
+}
+
+#[test]
+fn calls_run_side_by_side_and_ids_come_back_byte_for_byte() {
+    let mut server = Setup::fixtures().start();
+    initialize(&mut server, "2025-11-25");
+    server.request(json!("slow"), "tools/call", json!({"name": "test_sleep", "arguments": {"ms": 400}}));
+    for id in ["0", "-1", "1.0", "1e3", "12345678901234567890", r#""é""#] {
+        let line = format!(
+            r#"{{"method":"tools/call","params":{{"name":"test_echo","arguments":{{"value":0}}}},"jsonrpc":"2.0","id":{id}}}"#
+        );
+        server.write(format!("{line}\n").as_bytes());
+        assert!(server.line().starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result""#)), "{id}");
+    }
+    server.write(b"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}\n");
+    assert_eq!(server.frame()["error"]["code"], json!(-32600));
+    assert_eq!(server.frame()["id"], json!("slow"));
+    server.finish();
+}
+
+#[test]
+fn a_cancelled_notification_ends_a_call_without_a_reply_and_a_cancel_request_with_one() {
+    let mut server = Setup::fixtures().start();
+    initialize(&mut server, "2025-11-25");
+    let sleep = json!({"name": "test_sleep", "arguments": {"ms": 600_000}});
+    server.request(json!(1), "tools/call", sleep.clone());
+    server
+        .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "1"}}));
+    server.request(json!(2), "tools/call", sleep);
+    server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 2}}));
+    let frame = server.frame();
+    assert_eq!(frame["id"], json!(2), "{frame}");
+    assert_eq!(failure(&frame)["code"], json!("CANCELLED"));
+    // Both ids are free again, and the first call never answers.
+    for id in [1, 2] {
+        server.request(json!(id), "tools/call", json!({"name": "test_echo", "arguments": {"value": id}}));
+        assert_eq!(server.frame()["result"]["structuredContent"], json!({"value": id}));
+    }
+    let stderr = server.finish();
+    assert_eq!(stderr.matches("CANCELLED").count(), 2, "{stderr}");
+}
+
+#[test]
+fn progress_comes_before_the_reply_with_its_extras_in_meta() {
+    let mut server = Setup::fixtures().start();
+    initialize(&mut server, "2025-11-25");
+    let arguments = json!({"count": 600, "everyMs": 1});
+    let params = json!({"name": "test_progress", "arguments": arguments, "_meta": {"progressToken": 7}});
+    server.request(json!("p"), "tools/call", params);
+    let mut told = Vec::new();
+    let reply = loop {
+        let frame = server.frame();
+        if frame.get("id").is_some() {
+            break frame;
+        }
+        told.push(frame["params"].clone());
+    };
+    assert_eq!(reply["result"]["structuredContent"], json!({"count": 600}));
+    let last = told.last().expect("progress");
+    assert_eq!(
+        (&last["progressToken"], &last["progress"], &last["total"]),
+        (&json!(7), &json!(600), &json!(600))
+    );
+    assert_eq!(last["_meta"]["pintle/id"], json!("p"));
+    assert_eq!(last["_meta"]["pintle/tool"], json!("test_progress"));
+    assert!(last.get("tool").is_none(), "{last}");
+    server.finish();
+}
+
+#[test]
+fn both_dialects_share_one_pipe_and_its_ids() {
+    let mut server = Setup::fixtures().start();
+    assert_eq!(server.result("test_echo", json!({"value": "first"})), json!({"value": "first"}));
+    initialize(&mut server, "2025-11-25");
+    server.request(json!(1), "tools/call", json!({"name": "test_sleep", "arguments": {"ms": 300}}));
+    server.request(json!("1"), "test_echo", json!({"value": 1}));
+    let refused = server.frame();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("1"), &json!(-32600)), "{refused}");
+    assert_eq!(server.frame()["result"]["structuredContent"], json!({"slept": 300}));
+    assert_eq!(server.result("test_echo", json!({"value": 2})), json!({"value": 2}));
+    server.finish();
+}
+
+#[test]
+fn a_line_over_the_limit_is_an_error_with_its_id_where_it_shows() {
+    let mut server = Setup::fixtures().start();
+    initialize(&mut server, "2025-11-25");
+    let long = "x".repeat(1 << 20);
+    let params = json!({"name": "test_echo", "arguments": {"value": long}});
+    server.request(json!(41), "tools/call", params.clone());
+    let last = format!(r#"{{"method":"tools/call","params":{params},"jsonrpc":"2.0","id":"last"}}"#);
+    server.write(format!("{last}\n").as_bytes());
+    for id in [json!(41), json!("last")] {
+        let frame = server.frame();
+        assert_eq!((&frame["id"], &frame["error"]["code"]), (&id, &json!(-32600)), "{frame}");
+        assert_eq!(frame["error"]["data"]["details"]["reason"], json!("payload_too_large"), "{frame}");
+    }
+    server.finish();
+}
+
+#[test]
+fn the_end_of_input_lets_running_calls_finish() {
+    let mut server = Setup::fixtures().start();
+    initialize(&mut server, "2025-11-25");
+    for id in 0..3 {
+        server.request(
+            json!(id),
+            "tools/call",
+            json!({"name": "test_sleep", "arguments": {"ms": 6_000 + id}}),
+        );
+    }
+    server.close_stdin();
+    let mut ids: Vec<u64> = (0..3).filter_map(|_| server.frame()["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [0, 1, 2]);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_first_line_that_is_no_request_spoils_nothing() {
+    let mut server = Setup::fixtures().start();
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    server.send(&json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
+    server.request(json!(0), "tools/list", json!({}));
+    assert_eq!(server.frame()["error"]["code"], json!(-32602), "no handshake, no meta");
+    assert_eq!(initialize(&mut server, "2025-11-25")["protocolVersion"], json!("2025-11-25"));
+    assert_eq!(
+        call(&mut server, "test_echo", json!({"value": 1}))["result"]["structuredContent"],
+        json!({"value": 1})
+    );
+    server.finish();
+}
+
+#[test]
+fn a_storm_of_good_and_bad_lines_gets_one_reply_each() {
+    const COUNT: usize = 2_000;
+    let mut server = Setup::fixtures().args(["--log-level=off", "--waiting=5000"]).start();
+    initialize(&mut server, "2025-11-25");
+    let mut stdin = server.take_stdin();
+    let writer = std::thread::spawn(move || {
+        for number in 0..COUNT {
+            let good = request(
+                json!(number),
+                "tools/call",
+                json!({"name": "test_echo", "arguments": {"value": number}}),
+            );
+            let line = match number % 5 {
+                0 => format!("{{\"broken\": {number}"),
+                1 => format!("[{good}]"),
+                2 => good.to_string().replace("\"jsonrpc\":\"2.0\",", ""),
+                _ => good.to_string(),
+            };
+            writeln!(stdin, "{line}").expect("the server reads");
+        }
+    });
+    let mut answered = vec![0; COUNT];
+    let mut anonymous = 0;
+    for _ in 0..COUNT {
+        let frame = server.frame();
+        match frame["id"].as_u64() {
+            Some(id) => {
+                let expected = if id % 5 == 2 { json!(-32600) } else { Value::Null };
+                assert_eq!(frame["error"]["code"], expected, "{frame}");
+                answered[id as usize] += 1;
+            }
+            None => anonymous += 1,
+        }
+    }
+    writer.join().expect("writes");
+    assert_eq!(anonymous, COUNT / 5 * 2);
+    let once = answered.iter().enumerate().all(|(id, count)| *count == usize::from(id % 5 >= 2));
+    assert!(once, "{answered:?}");
+    assert_eq!(server.wait().code(), Some(0));
+    assert_eq!(server.remaining_frames(), Vec::<String>::new());
+}
+
+#[test]
+fn a_call_can_carry_an_idempotency_key_and_a_trace() {
+    let mut server = Setup::fixtures().start();
+    initialize(&mut server, "2025-11-25");
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let meta = json!({"traceparent": format!("00-{trace}-00f067aa0ba902b7-01")});
+    for id in [1, 2] {
+        let params = json!({"name": "test_echo", "arguments": {"value": 1}, "_meta": meta});
+        let mut message = request(json!(id), "tools/call", params);
+        message["idempotencyKey"] = json!("k");
+        server.send(&message);
+        assert_eq!(server.frame()["result"]["structuredContent"], json!({"value": 1}));
+    }
+    let records = server.records(2);
+    assert_eq!(records[1]["idempotency"]["cacheHit"], json!(true));
+    for record in &records {
+        assert_eq!((&record["traceId"], &record["route"]), (&json!(trace), &json!("tool")), "{record}");
+    }
+    server.finish();
+}
