@@ -90,6 +90,22 @@ fn large_and_odd_ids_can_be_cancelled_too() {
 }
 
 #[test]
+fn a_cancel_gets_past_large_requests_that_wait() {
+    let mut server = Setup::fixtures().arg("--log-level=off").start();
+    server.request(json!("slow"), "test_sleep", json!({"ms": 600_000}));
+    let large = "x".repeat(900_000);
+    for id in 0..20 {
+        server.request(json!(id), "test_echo", json!({"value": large}));
+    }
+    cancel(&mut server, json!("slow"));
+    assert_cancelled(&server.frame(), &json!("slow"));
+    for id in 0..20 {
+        assert_eq!(server.frame()["id"], json!(id));
+    }
+    server.finish();
+}
+
+#[test]
 fn a_cancel_with_the_id_of_a_call_in_flight_is_refused() {
     let mut server = Setup::fixtures().start();
     server.request(json!(1), "test_sleep", json!({"ms": 200}));

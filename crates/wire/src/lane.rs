@@ -1,7 +1,7 @@
 //! The queue of a pipe's direct requests: one at a time, in order, never dropped.
 //!
 //! Filled by the thread that reads, which waits when the lane is full: that is the pipe's
-//! back-pressure. Bounded by bytes too, because a parsed request takes many times its length.
+//! back-pressure. Bounded by weight too, because a parsed request may take many times its length.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,13 @@ use std::{
 use tokio::sync::Notify;
 
 const JOBS: usize = 64;
-const BYTES: usize = 4 << 20;
+const WEIGHT: usize = 64 << 20;
+
+/// About how much memory a frame takes once it is parsed: its texts, and a place for each value.
+pub(crate) fn weight(frame: &[u8]) -> usize {
+    const VALUE: usize = size_of::<serde_json::Value>();
+    frame.len() + VALUE * (1 + memchr::memchr_iter(b',', frame).count())
+}
 
 /// Jobs in the order in which their frames came.
 pub(crate) struct Lane<T> {
@@ -22,31 +28,31 @@ pub(crate) struct Lane<T> {
 
 struct State<T> {
     jobs: VecDeque<(T, usize)>,
-    bytes: usize,
+    weight: usize,
     closed: bool,
 }
 
 impl<T> Default for Lane<T> {
     fn default() -> Self {
-        let state = State { jobs: VecDeque::new(), bytes: 0, closed: false };
+        let state = State { jobs: VecDeque::new(), weight: 0, closed: false };
         Self { state: Mutex::new(state), room: Condvar::new(), arrived: Notify::new() }
     }
 }
 
 impl<T> Lane<T> {
-    /// Adds a job made from a frame of `bytes` bytes, once there is room. `false` if the lane is closed.
-    pub(crate) fn push(&self, job: T, bytes: usize) -> bool {
+    /// Adds a job of this weight, once there is room. `false` if the lane is closed.
+    pub(crate) fn push(&self, job: T, weight: usize) -> bool {
         let full = |state: &mut State<T>| {
             !state.closed
-                && (state.jobs.len() >= JOBS || (state.bytes + bytes > BYTES && !state.jobs.is_empty()))
+                && (state.jobs.len() >= JOBS || (state.weight + weight > WEIGHT && !state.jobs.is_empty()))
         };
         let waited = self.room.wait_while(self.lock(), full);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if state.closed {
             return false;
         }
-        state.bytes += bytes;
-        state.jobs.push_back((job, bytes));
+        state.weight += weight;
+        state.jobs.push_back((job, weight));
         drop(state);
         self.arrived.notify_one();
         true
@@ -57,10 +63,10 @@ impl<T> Lane<T> {
         loop {
             {
                 let mut state = self.lock();
-                if let Some((job, bytes)) = state.jobs.pop_front() {
-                    state.bytes -= bytes;
+                if let Some((job, weight)) = state.jobs.pop_front() {
+                    state.weight -= weight;
                     // Woken for every single place, the reader would sleep and wake with each job.
-                    if state.jobs.len() <= JOBS / 2 && state.bytes <= BYTES / 2 {
+                    if state.jobs.len() <= JOBS / 2 && state.weight <= WEIGHT / 2 {
                         self.room.notify_one();
                     }
                     return Some(job);
@@ -121,10 +127,17 @@ mod tests {
         assert_eq!(seen, (0..1000).collect::<Vec<_>>());
     }
 
+    #[test]
+    fn many_small_values_weigh_more_than_one_long_text() {
+        let text = format!("\"{}\"", "x".repeat(1000));
+        let list = format!("[{}0]", "0,".repeat(500));
+        assert!(weight(list.as_bytes()) > 10 * weight(text.as_bytes()));
+    }
+
     #[tokio::test]
     async fn a_job_larger_than_the_lane_passes_alone() {
         let lane = Lane::default();
-        assert!(lane.push(1, 10 * BYTES));
+        assert!(lane.push(1, 10 * WEIGHT));
         assert_eq!(lane.next().await, Some(1));
         lane.close();
         assert!(!lane.push(2, 1));

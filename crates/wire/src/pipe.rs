@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use crate::{
     direct,
     frame::{Frame, FrameReader, Overlong},
-    lane::Lane,
+    lane::{self, Lane},
     mcp::{self, McpFeed, Origin},
 };
 
@@ -53,6 +53,13 @@ struct Shared {
     mcp: McpFeed,
     has_spoken_mcp: AtomicBool,
     options: PipeOptions,
+}
+
+/// How large a frame was, and how much it weighs in the lane.
+#[derive(Clone, Copy)]
+struct FrameSize {
+    bytes: usize,
+    weight: usize,
 }
 
 /// What is to be answered, in its turn.
@@ -167,53 +174,55 @@ impl Shared {
 
     /// Acts on a frame. `false` if no more are taken.
     fn take(&self, frame: &[u8]) -> bool {
-        let frame_bytes = frame.len();
+        let size = FrameSize { bytes: frame.len(), weight: lane::weight(frame) };
         let mut message = match self.engine.open(frame) {
             Ok(message) => message,
-            Err(refused) => return self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes),
+            Err(refused) => {
+                return self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight);
+            }
         };
         if let Message::Request(opened) | Message::Notification(opened) = &mut message
             && let Some(fault) = opened.shadowed.take()
         {
             let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
-            self.lane.push(Job::Shadow { refused, frame_bytes }, 0);
+            self.lane.push(Job::Shadow { refused, frame_bytes: size.bytes }, 0);
         }
         match message {
             Message::Response(response) => {
                 self.mcp.response(response);
                 true
             }
-            Message::Notification(opened) => self.notice(opened, frame_bytes),
+            Message::Notification(opened) => self.notice(opened, size),
             Message::Request(opened) => match opened.dialect {
-                Dialect::Direct => self.enter(opened, frame_bytes),
-                Dialect::Control if opened.method == "$/cancelRequest" => self.control(opened, frame_bytes),
-                Dialect::Control => self.refuse_method(opened, frame_bytes),
-                Dialect::Mcp => self.enter_mcp(opened, frame_bytes),
+                Dialect::Direct => self.enter(opened, size),
+                Dialect::Control if opened.method == "$/cancelRequest" => self.control(opened, size),
+                Dialect::Control => self.refuse_method(opened, size),
+                Dialect::Mcp => self.enter_mcp(opened, size),
             },
         }
     }
 
     /// Puts a call into the lane, unless its id is taken.
-    fn enter(&self, opened: Opened, frame_bytes: usize) -> bool {
+    fn enter(&self, opened: Opened, size: FrameSize) -> bool {
         let entered = match &opened.id {
             Some(id) => self.in_flight.enter(id),
             None => Some(Arc::default()),
         };
         match entered {
-            Some(cancel) => self.lane.push(Job::Call { opened: Box::new(opened), cancel }, frame_bytes),
-            None => self.refuse(opened, id_taken(), frame_bytes),
+            Some(cancel) => self.lane.push(Job::Call { opened: Box::new(opened), cancel }, size.weight),
+            None => self.refuse(opened, id_taken(), size),
         }
     }
 
     /// Hands an MCP request to the SDK, unless its id is taken.
-    fn enter_mcp(&self, opened: Opened, frame_bytes: usize) -> bool {
+    fn enter_mcp(&self, opened: Opened, size: FrameSize) -> bool {
         self.has_spoken_mcp.store(true, Ordering::Relaxed);
         let Some(id) = opened.id.clone() else {
             let fault = Fault::invalid(Stage::Envelope, "an MCP request needs an id");
-            return self.refuse(opened, fault, frame_bytes);
+            return self.refuse(opened, fault, size);
         };
         let Some(cancel) = self.in_flight.enter(&id) else {
-            return self.refuse(opened, id_taken(), frame_bytes);
+            return self.refuse(opened, id_taken(), size);
         };
         let (engine, outlet) = (Arc::clone(&self.engine), self.outlet.clone());
         let progress: Arc<dyn ProgressSink> = Arc::new(mcp::PipeProgress { engine, outlet, id: id.clone() });
@@ -232,13 +241,13 @@ impl Shared {
                 self.in_flight.leave(&id);
                 let fault = Fault::invalid(Stage::Arguments, problem);
                 let refused = Refused { id: Some(id), method: Some(opened.method), fault };
-                self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes)
+                self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight)
             }
         }
     }
 
     /// A notification: a cancel acts, the rest is for the SDK.
-    fn notice(&self, opened: Opened, frame_bytes: usize) -> bool {
+    fn notice(&self, opened: Opened, size: FrameSize) -> bool {
         if opened.dialect != Dialect::Control {
             if let Some(id) = &opened.cancels {
                 self.in_flight.cancel(id, CancelReason::Silent);
@@ -253,22 +262,22 @@ impl Shared {
             Ok(()) => true,
             Err(fault) => {
                 let refused = Refused { id: None, method: Some(opened.method), fault };
-                self.lane.push(Job::Note { refused, frame_bytes }, frame_bytes)
+                self.lane.push(Job::Note { refused, frame_bytes: size.bytes }, size.weight)
             }
         }
     }
 
     /// A cancel that has an id of its own is answered, in its turn.
-    fn control(&self, opened: Opened, frame_bytes: usize) -> bool {
+    fn control(&self, opened: Opened, size: FrameSize) -> bool {
         if opened.id.as_ref().is_some_and(|id| self.in_flight.contains(id)) {
-            return self.refuse(opened, id_taken(), frame_bytes);
+            return self.refuse(opened, id_taken(), size);
         }
         match (self.cancel(&opened), opened.id) {
-            (Ok(()), Some(id)) => self.lane.push(Job::Result { id, json: "{}" }, frame_bytes),
+            (Ok(()), Some(id)) => self.lane.push(Job::Result { id, json: "{}" }, 0),
             (Ok(()), None) => true,
             (Err(fault), id) => {
                 let refused = Refused { id, method: Some(opened.method), fault };
-                self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes)
+                self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight)
             }
         }
     }
@@ -282,15 +291,15 @@ impl Shared {
         Ok(())
     }
 
-    fn refuse_method(&self, opened: Opened, frame_bytes: usize) -> bool {
+    fn refuse_method(&self, opened: Opened, size: FrameSize) -> bool {
         let fault = Fault::invalid(Stage::Method, "this server does not offer that method")
             .hint("mcp.discover lists the tools; a tool's name is its method");
-        self.refuse(opened, fault, frame_bytes)
+        self.refuse(opened, fault, size)
     }
 
-    fn refuse(&self, opened: Opened, fault: Fault, frame_bytes: usize) -> bool {
+    fn refuse(&self, opened: Opened, fault: Fault, size: FrameSize) -> bool {
         let refused = Refused { id: opened.id, method: Some(opened.method), fault };
-        self.lane.push(Job::Refuse { refused, frame_bytes }, frame_bytes)
+        self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight)
     }
 
     fn refuse_overlong(&self, line: &Overlong) -> bool {
