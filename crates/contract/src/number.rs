@@ -23,7 +23,8 @@ pub fn inexact_number(json: &str) -> Option<usize> {
             b'-' | b'0'..=b'9' => {
                 let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
                 let length = bytes[at..].iter().take_while(|byte| is_part(byte)).count();
-                if !is_exact(&json[at..at + length]) {
+                let number = &json[at..at + length];
+                if has_suspect(number.as_bytes()) && !is_exact(number) {
                     return Some(at);
                 }
                 at += length;
