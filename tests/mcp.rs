@@ -192,6 +192,20 @@ fn a_cancelled_notification_ends_a_call_without_a_reply_and_a_cancel_request_wit
 }
 
 #[test]
+fn a_cancelled_notification_for_a_queued_direct_call_keeps_its_id_until_its_turn() {
+    let mut server = Setup::fixtures().start();
+    server.request(json!("first"), "test_sleep", json!({"ms": 300}));
+    server.request(json!(1), "test_echo", json!({"value": "never told"}));
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
+    server.request(json!(1), "test_echo", json!({"value": "too early"}));
+    assert_eq!(server.frame()["id"], json!("first"));
+    let refused = server.frame();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(1), &json!(-32600)), "{refused}");
+    assert_eq!(server.result("test_echo", json!({"value": 2})), json!({"value": 2}));
+    server.finish();
+}
+
+#[test]
 fn progress_comes_before_the_reply_with_its_extras_in_meta() {
     let mut server = Setup::fixtures().start();
     initialize(&mut server, "2025-11-25");

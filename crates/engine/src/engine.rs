@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use pintle_contract::{ErrorCode, Fault, Meta, RequestId, Stage, TOOL_IO_SCHEMA, fingerprint};
+use pintle_contract::{ErrorCode, Fault, Meta, RequestId, Stage, fingerprint};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -207,8 +207,6 @@ impl Engine {
     ) -> Result<Self, CatalogueError> {
         let registry = SchemaRegistry::default();
         let built_in = |fault| CatalogueError::BadSchema("built-in".into(), fault);
-        let tool_io: Value = serde_json::from_str(TOOL_IO_SCHEMA)
-            .map_err(|error| built_in(Fault::internal(error.to_string())))?;
         let resources: Arc<[Arc<dyn Resources>]> = resources.into();
         let read_resource = erase(ReadResource(Arc::clone(&resources)));
         Ok(Self {
@@ -216,7 +214,7 @@ impl Engine {
             resources,
             catalogue: Catalogue::new(tools, &registry, &options.tooling_version)?,
             envelope_schema: registry.load_envelope().map_err(built_in)?,
-            tool_io_schema: registry.load(&tool_io).map_err(built_in)?,
+            tool_io_schema: registry.load_invocation().map_err(built_in)?,
             admission: Admission::new(options.running, options.waiting),
             idempotency: IdempotencyStore::default(),
             clock: Clock::new(options.deterministic),

@@ -39,13 +39,18 @@ impl SchemaRegistry {
         self.load(&parse(ENVELOPE_SCHEMA)?)
     }
 
+    /// The validator of the params of `mcp.tool.invoke`, whatever tool they name.
+    pub(crate) fn load_invocation(&self) -> Result<Arc<CompiledSchema>, Fault> {
+        self.load(&parse(TOOL_IO_SCHEMA)?)
+    }
+
     /// The validators of an invocation of the tool with this id.
     pub fn load_tool_io(&self, tool_id: &str, catalogue: &Catalogue) -> Result<ToolIo, Fault> {
         let unknown = || Fault::invalid(Stage::Tool, "the tool id names no known tool");
         let name = tool_id.strip_prefix(TOOL_ID_PREFIX).ok_or_else(unknown)?;
         let tool = catalogue.find(name).ok_or_else(unknown)?;
         Ok(ToolIo {
-            call: self.load(&parse(TOOL_IO_SCHEMA)?)?,
+            call: self.load_invocation()?,
             input: Arc::clone(&tool.input),
             output: Arc::clone(&tool.output),
         })
@@ -200,6 +205,19 @@ mod tests {
         let first = registry.load(&json!({"type": "object", "minProperties": 1})).expect("compiles");
         let second = registry.load(&json!({"minProperties": 1, "type": "object"})).expect("compiles");
         assert!(Arc::ptr_eq(&first, &second));
+    }
+
+    #[test]
+    fn an_invocation_s_validators_are_those_of_the_tool_that_its_id_names() {
+        let registry = SchemaRegistry::default();
+        let tool = crate::tool::erase(crate::read_resource::ReadResource(Arc::new([])));
+        let catalogue = Catalogue::new(vec![tool], &registry, "test").expect("a catalogue");
+        let io = registry.load_tool_io("mcp.tool:resources/read", &catalogue).expect("a tool");
+        assert!(io.input.accepts(&json!({"uri": "x"})) && !io.input.accepts(&json!({"url": "x"})));
+        assert!(io.call.accepts(&json!({"tool": "mcp.tool:resources/read", "input": {"uri": "x"}})));
+        for unknown in ["resources/read", "mcp.tool:", "mcp.tool:nothing"] {
+            assert!(registry.load_tool_io(unknown, &catalogue).is_err(), "{unknown}");
+        }
     }
 
     #[test]

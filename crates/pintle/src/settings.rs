@@ -46,8 +46,13 @@ pub struct Serve {
 }
 
 impl Workspace {
-    /// Decides on the workspace, and refuses one that cannot be served.
-    pub fn decide(arguments: WorkspaceArguments, file: &FileConfig) -> Result<Self, String> {
+    /// Reads the configuration file and decides on the workspace.
+    pub fn read(arguments: WorkspaceArguments) -> Result<(Self, FileConfig), String> {
+        let file = FileConfig::load(arguments.config.as_deref())?;
+        Ok((Self::decide(arguments, &file)?, file))
+    }
+
+    fn decide(arguments: WorkspaceArguments, file: &FileConfig) -> Result<Self, String> {
         let root = named(arguments.root, &file.root).unwrap_or_else(|| PathBuf::from("."));
         let root = root
             .canonicalize()

@@ -6,6 +6,8 @@ use pintle_contract::{ErrorCode, Fault, RequestId, Stage};
 use pintle_engine::{Clock, Engine, Outcome, Outlet, ProgressEvent, ProgressSink, Target};
 use serde_json::{Value, json};
 
+use crate::json_rpc;
+
 /// The result for a line over the limit.
 const TOO_LARGE: &str =
     r#"{"ok":false,"reason":"validation_failed","errors":[{"path":"","msg":"payload_too_large"}]}"#;
@@ -36,20 +38,14 @@ pub(crate) fn refusal(id: Option<&RequestId>, fault: &Fault) -> String {
         (ErrorCode::InvalidRequest, Stage::Tool) => result(id, UNKNOWN_TOOL),
         _ => {
             let error = json!({"code": fault.json_rpc_code(), "message": fault.message, "data": fault});
-            frame(id, "error", &error.to_string())
+            json_rpc::reply(id, "error", &error.to_string())
         }
     }
 }
 
 /// The frame of a success.
 pub(crate) fn result(id: Option<&RequestId>, json: &str) -> String {
-    frame(id, "result", json)
-}
-
-fn frame(id: Option<&RequestId>, member: &str, json: &str) -> String {
-    let id = id.map_or("null", RequestId::raw);
-    let parts = [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":", json, "}\n"];
-    parts.concat()
+    json_rpc::reply(id, "result", json)
 }
 
 /// Tells one call's progress on its pipe.
@@ -74,11 +70,7 @@ fn progress(
     event: &ProgressEvent,
     clock: &Clock,
 ) -> String {
-    let mut params = json!({"progressToken": token, "progress": plain_number(event.progress)});
-    if let Some(total) = event.total {
-        params["total"] = plain_number(total);
-    }
-    params["message"] = json!(event.message);
+    let mut params = json_rpc::progress_params(token, event);
     params["tool"] = json!(tool);
     params["stream"] = json!(event.stream.name());
     params["phase"] = json!(event.phase);
@@ -89,10 +81,4 @@ fn progress(
     let members = params.strip_prefix('{').unwrap_or(&params);
     let head = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"id":"#;
     [head, id, ",", members, "}\n"].concat()
-}
-
-/// Whole numbers without a fraction.
-pub(crate) fn plain_number(number: f64) -> Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() <= EXACT { json!(number as i64) } else { json!(number) }
 }

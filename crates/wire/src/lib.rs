@@ -6,6 +6,7 @@
 
 mod direct;
 mod frame;
+mod json_rpc;
 mod lane;
 mod mcp;
 mod pipe;

@@ -177,9 +177,7 @@ impl Shared {
         let size = FrameSize { bytes: frame.len(), weight: lane::weight(frame) };
         let mut message = match self.engine.open(frame) {
             Ok(message) => message,
-            Err(refused) => {
-                return self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight);
-            }
+            Err(refused) => return self.push_refusal(refused, size),
         };
         if let Message::Request(opened) | Message::Notification(opened) = &mut message
             && let Some(fault) = opened.shadowed.take()
@@ -240,8 +238,7 @@ impl Shared {
             Err(problem) => {
                 self.in_flight.leave(&id);
                 let fault = Fault::invalid(Stage::Arguments, problem);
-                let refused = Refused { id: Some(id), method: Some(opened.method), fault };
-                self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight)
+                self.push_refusal(Refused { id: Some(id), method: Some(opened.method), fault }, size)
             }
         }
     }
@@ -249,12 +246,14 @@ impl Shared {
     /// A notification: a cancel acts, the rest is for the SDK.
     fn notice(&self, opened: Opened, size: FrameSize) -> bool {
         if opened.dialect != Dialect::Control {
-            if let Some(id) = &opened.cancels {
-                self.in_flight.cancel(id, CancelReason::Silent);
-                self.mcp.notification(&opened.method, opened.params, Some(id));
+            let Some(id) = &opened.cancels else {
+                self.mcp.notification(&opened.method, opened.params);
+                return true;
+            };
+            self.in_flight.cancel(id, CancelReason::Silent);
+            // A call in the lane leaves by itself, in its turn; one that the SDK had would never leave.
+            if self.mcp.cancelled(&opened.method, opened.params, id) {
                 self.in_flight.leave(id);
-            } else {
-                self.mcp.notification(&opened.method, opened.params, None);
             }
             return true;
         }
@@ -275,10 +274,7 @@ impl Shared {
         match (self.cancel(&opened), opened.id) {
             (Ok(()), Some(id)) => self.lane.push(Job::Result { id, json: "{}" }, 0),
             (Ok(()), None) => true,
-            (Err(fault), id) => {
-                let refused = Refused { id, method: Some(opened.method), fault };
-                self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight)
-            }
+            (Err(fault), id) => self.push_refusal(Refused { id, method: Some(opened.method), fault }, size),
         }
     }
 
@@ -298,7 +294,10 @@ impl Shared {
     }
 
     fn refuse(&self, opened: Opened, fault: Fault, size: FrameSize) -> bool {
-        let refused = Refused { id: opened.id, method: Some(opened.method), fault };
+        self.push_refusal(Refused { id: opened.id, method: Some(opened.method), fault }, size)
+    }
+
+    fn push_refusal(&self, refused: Refused, size: FrameSize) -> bool {
         self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight)
     }
 
@@ -312,9 +311,8 @@ impl Shared {
         let message = format!("the request has {bytes} bytes; at most {limit} are allowed");
         let fault =
             Fault::invalid(stage, message).details(json!({"reason": "payload_too_large", "limit": limit}));
-        let refused = Refused { id, method: None, fault };
-        let frame_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.lane.push(Job::Refuse { refused, frame_bytes }, 0)
+        let size = FrameSize { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), weight: 0 };
+        self.push_refusal(Refused { id, method: None, fault }, size)
     }
 
     /// Works the lane off.

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::CallArguments,
-    config::FileConfig,
     notices, output,
     settings::{PROGRAM_VERSION, Workspace},
     workbench,
@@ -17,8 +16,7 @@ use crate::{
 /// Calls the tool. Exit code 0 for a success, 1 for a failure, 2 if there was nothing to call.
 pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
     let params = read_arguments(&arguments.input)?;
-    let file = FileConfig::load(arguments.workspace.config.as_deref())?;
-    let workspace = Workspace::decide(arguments.workspace, &file)?;
+    let (workspace, _) = Workspace::read(arguments.workspace)?;
     let options = Options {
         tooling_version: PROGRAM_VERSION.into(),
         timeouts: workspace.timeouts.clone(),

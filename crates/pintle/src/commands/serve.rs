@@ -15,7 +15,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     cli::{LogLevel, ServeArguments},
-    config::FileConfig,
     environment, notices,
     ready::ReadyFile,
     settings::{Serve, Workspace},
@@ -24,8 +23,7 @@ use crate::{
 
 /// Serves until the client leaves or a signal comes.
 pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
-    let file = FileConfig::load(arguments.workspace.config.as_deref())?;
-    let workspace = Workspace::decide(arguments.workspace.clone(), &file)?;
+    let (workspace, file) = Workspace::read(arguments.workspace.clone())?;
     workspace.refuse_state_inside_root()?;
     let serve = Serve::decide(&arguments, &file, workspace.timeouts.clone())?;
     let stderr = notices::through_outlet().map_err(|error| format!("cannot start: {error}"))?;

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ToolsArguments,
-    config::FileConfig,
     output,
     settings::{PROGRAM_VERSION, Workspace},
     workbench,
@@ -15,8 +14,7 @@ use crate::{
 
 /// Lists the tools.
 pub fn run(arguments: ToolsArguments) -> Result<ExitCode, String> {
-    let file = FileConfig::load(arguments.workspace.config.as_deref())?;
-    let workspace = Workspace::decide(arguments.workspace, &file)?;
+    let (workspace, _) = Workspace::read(arguments.workspace)?;
     let options = Options { tooling_version: PROGRAM_VERSION.into(), ..Options::default() };
     let engine = workbench::build_engine(&workspace, options, CallLog::off())?;
     let definitions = engine.catalogue().definitions();

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{ValidateArguments, WorkspaceArguments},
-    config::FileConfig,
     output,
     settings::Workspace,
     workbench,
@@ -58,8 +57,7 @@ pub fn run_for_programs(path: &Path, workspace: WorkspaceArguments) -> Result<Ex
 }
 
 fn load(arguments: WorkspaceArguments) -> Result<std::sync::Arc<Assets>, String> {
-    let file = FileConfig::load(arguments.config.as_deref())?;
-    workbench::load_assets(&Workspace::decide(arguments, &file)?)
+    workbench::load_assets(&Workspace::read(arguments)?.0)
 }
 
 /// The file itself, or the JSON files below a folder, sorted.

@@ -6,7 +6,7 @@ use pintle_contract::RequestId;
 use pintle_engine::{Engine, Outlet, ProgressEvent, ProgressSink};
 use serde_json::{Value, json};
 
-use crate::direct::plain_number;
+use crate::json_rpc;
 
 /// Tells one call's progress on its pipe.
 pub(crate) struct PipeProgress {
@@ -25,11 +25,7 @@ impl ProgressSink for PipeProgress {
 }
 
 fn params(token: &Value, id: &RequestId, tool: &str, event: &ProgressEvent, now: &str) -> Value {
-    let mut params = json!({"progressToken": token, "progress": plain_number(event.progress)});
-    if let Some(total) = event.total {
-        params["total"] = plain_number(total);
-    }
-    params["message"] = json!(event.message);
+    let mut params = json_rpc::progress_params(token, event);
     params["_meta"] = json!({
         "pintle/id": id.key(),
         "pintle/tool": tool,

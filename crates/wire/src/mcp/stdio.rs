@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
 use super::Origin;
+use crate::json_rpc;
 
 /// How many messages may wait for the SDK before the reader does.
 const WAITING: usize = 64;
@@ -122,17 +123,21 @@ impl McpFeed {
     }
 
     /// Takes a notification to the SDK. One that it cannot read is passed over.
-    pub(crate) fn notification(&self, method: &str, mut params: Value, cancels: Option<&RequestId>) {
-        if let Some(id) = cancels {
-            let Some(number) = self.pending.number_of(id) else { return };
-            params["requestId"] = json!(number);
-            // The SDK answers nothing from here on.
-            self.pending.leave(&NumberOrString::Number(number));
-        }
+    pub(crate) fn notification(&self, method: &str, params: Value) {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
         if let Ok(message @ JsonRpcMessage::Notification(_)) = serde_json::from_value(message) {
             self.send(message);
         }
+    }
+
+    /// Tells the SDK that a request is cancelled, and forgets it: the SDK answers nothing from here on.
+    /// `false` if the SDK has no such request.
+    pub(crate) fn cancelled(&self, method: &str, mut params: Value, id: &RequestId) -> bool {
+        let Some(number) = self.pending.number_of(id) else { return false };
+        self.pending.leave(&NumberOrString::Number(number));
+        params["requestId"] = json!(number);
+        self.notification(method, params);
+        true
     }
 
     /// Takes a client's response to the SDK.
@@ -279,11 +284,11 @@ impl PipeTransport {
         match message {
             JsonRpcMessage::Response(response) => {
                 let id = self.settle(&response.id)?;
-                Some(frame(&id, "result", &result_json(response.result)))
+                Some(json_rpc::reply(Some(&id), "result", &result_json(response.result)))
             }
             JsonRpcMessage::Error(error) => {
                 let id = self.settle(error.id.as_ref()?)?;
-                Some(frame(&id, "error", &to_json(&error.error)))
+                Some(json_rpc::reply(Some(&id), "error", &to_json(&error.error)))
             }
             other => Some(to_json(&other) + "\n"),
         }
@@ -297,10 +302,6 @@ impl PipeTransport {
         let silent = cancel.is_some_and(|cancel| cancel.reason() == Some(CancelReason::Silent));
         (!silent).then_some(id)
     }
-}
-
-fn frame(id: &RequestId, member: &str, json: &str) -> String {
-    [r#"{"jsonrpc":"2.0","id":"#, id.raw(), ",\"", member, "\":", json, "}\n"].concat()
 }
 
 fn to_json(value: &impl Serialize) -> String {

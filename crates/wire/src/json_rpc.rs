@@ -1,0 +1,27 @@
+//! What both dialects write alike.
+
+use pintle_contract::RequestId;
+use pintle_engine::ProgressEvent;
+use serde_json::{Value, json};
+
+/// The frame of a reply: `member` is `result` or `error`. The id goes back byte for byte.
+pub(crate) fn reply(id: Option<&RequestId>, member: &str, json: &str) -> String {
+    let id = id.map_or("null", RequestId::raw);
+    [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":", json, "}\n"].concat()
+}
+
+/// The params of a progress notification that every dialect has.
+pub(crate) fn progress_params(token: &Value, event: &ProgressEvent) -> Value {
+    let mut params = json!({"progressToken": token, "progress": plain_number(event.progress)});
+    if let Some(total) = event.total {
+        params["total"] = plain_number(total);
+    }
+    params["message"] = json!(event.message);
+    params
+}
+
+/// Whole numbers without a fraction.
+fn plain_number(number: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT { json!(number as i64) } else { json!(number) }
+}
