@@ -72,7 +72,7 @@ fn the_stateless_revision_needs_no_handshake() {
 
 #[test]
 fn definitions_are_those_of_the_direct_dialect() {
-    let mut server = Setup::assets().arg("--fixtures").start();
+    let mut server = Setup::assets().start();
     initialize(&mut server, "2025-11-25");
     server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
     let mut listed = server.frame()["result"]["tools"].clone();
@@ -106,6 +106,18 @@ fn failures_are_results_that_a_model_can_read_and_unknown_names_are_errors() {
         ("tools/call", json!({"name": "test_ecko", "arguments": {}}), -32602),
         ("tools/call", json!({"arguments": {}}), -32602),
         ("tools/call", json!({"name": "test_echo", "arguments": [1]}), -32602),
+    ] {
+        let frame = server.call(method, params);
+        assert_eq!(frame["error"]["code"], json!(code), "{method}: {frame}");
+    }
+    server.finish();
+}
+
+#[test]
+fn what_is_not_offered_is_an_unknown_method() {
+    let mut server = Setup::assets().start();
+    initialize(&mut server, "2025-11-25");
+    for (method, params, code) in [
         ("prompts/list", json!({}), -32601),
         ("prompts/get", json!({"name": "x"}), -32601),
         ("logging/setLevel", json!({"level": "info"}), -32601),

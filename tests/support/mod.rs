@@ -109,10 +109,10 @@ impl Setup {
         let error_reader = std::thread::spawn(move || {
             let mut line = String::new();
             while errors.read_line(&mut line).is_ok_and(|count| count > 0) {
+                gathered.lock().expect("unpoisoned").push_str(&line);
                 if line.starts_with("mcp:ready") {
                     let _ = ready_sender.send(());
                 }
-                gathered.lock().expect("unpoisoned").push_str(&line);
                 line.clear();
             }
         });

@@ -16,8 +16,9 @@ pub enum Retry {
     Yes,
 }
 
-/// How far a call got when it failed. Decides the JSON-RPC number of `INVALID_REQUEST`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How far a call got when it failed. Decides the JSON-RPC number of `INVALID_REQUEST`, and whether HTTP
+/// shows the failure in its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The frame was too large.
     Size,
@@ -29,8 +30,12 @@ pub enum Stage {
     Method,
     /// No such tool.
     Tool,
-    /// The arguments did not match, or the tool refused them while running.
+    /// The arguments did not match.
     Arguments,
+    /// There was no slot and no place to wait.
+    Admission,
+    /// The tool was reached; it may have run.
+    Run,
 }
 
 /// One row of the error table.
@@ -148,7 +153,7 @@ pub struct FaultBody {
 }
 
 impl Fault {
-    /// A fault of a tool, or of its arguments.
+    /// A fault of a tool that was reached.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(FaultBody {
             message: message.into(),
@@ -158,15 +163,20 @@ impl Fault {
             stderr: None,
             stdout: None,
             timeout_ms: None,
-            stage: Stage::Arguments,
+            stage: Stage::Run,
         }))
     }
 
     /// An `INVALID_REQUEST` that arose in `stage`.
     pub fn invalid(stage: Stage, message: impl Into<String>) -> Self {
-        let mut fault = Self::new(ErrorCode::InvalidRequest, message);
-        fault.0.stage = stage;
-        fault
+        Self::new(ErrorCode::InvalidRequest, message).at(stage)
+    }
+
+    /// Says how far the call got.
+    #[must_use]
+    pub fn at(mut self, stage: Stage) -> Self {
+        self.0.stage = stage;
+        self
     }
 
     /// A bug. The message must not quote what the caller sent.
@@ -269,6 +279,7 @@ mod tests {
             (Stage::Method, -32601, 400),
             (Stage::Tool, -32602, 400),
             (Stage::Arguments, -32602, 400),
+            (Stage::Run, -32602, 400),
         ] {
             let fault = Fault::invalid(stage, "x");
             assert_eq!((fault.json_rpc_code(), fault.http_status()), (json_rpc, http));

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use pintle_contract::{ErrorCode, Fault};
+use pintle_contract::{ErrorCode, Fault, Stage};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,12 @@ impl Admission {
             waiting_limit,
             stopped: CancellationToken::new(),
         }
+    }
+
+    /// How many calls run, and how many wait.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let running = self.running_limit - self.slots.available_permits();
+        (running, self.waiting.load(Ordering::Acquire))
     }
 
     /// Turns away those who wait, and whoever would have to wait from here on.
@@ -66,6 +72,7 @@ impl Admission {
             ErrorCode::QueueOverloaded,
             format!("{running} calls are running and {waiting} are waiting; no more can wait"),
         )
+        .at(Stage::Admission)
         .hint("try again in a moment, with fewer calls at once"))
     }
 }

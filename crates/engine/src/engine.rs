@@ -22,6 +22,7 @@ use crate::{
     idempotency::{IdempotencyStore, Key, Known},
     invoke,
     log::{CallLog, Record, Told},
+    metrics::Metrics,
     progress::{Progress, ProgressSink},
     read_resource::ReadResource,
     resource::Resources,
@@ -195,6 +196,7 @@ pub struct Engine {
     idempotency: IdempotencyStore,
     clock: Clock,
     log: CallLog,
+    metrics: Metrics,
 }
 
 impl Engine {
@@ -218,6 +220,7 @@ impl Engine {
             admission: Admission::new(options.running, options.waiting),
             idempotency: IdempotencyStore::default(),
             clock: Clock::new(options.deterministic),
+            metrics: Metrics::new(),
             log,
             options,
         })
@@ -241,6 +244,17 @@ impl Engine {
     /// The clock of logs and progress.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// What is counted, in Prometheus' text format.
+    pub fn metrics_text(&self) -> String {
+        let (running, waiting) = self.admission.load();
+        self.metrics.text(running, waiting)
     }
 
     /// Step 2: opens a frame. What it refuses still has to be answered and given to
@@ -441,6 +455,7 @@ impl Engine {
     }
 
     async fn write_log(&self, told: Told<'_>) {
+        self.metrics.count(&told);
         self.log.write(&Record::new(told, &self.clock, self.catalogue.tooling_version())).await;
     }
 }

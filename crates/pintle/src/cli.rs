@@ -111,8 +111,24 @@ pub struct WorkspaceArguments {
 #[derive(Args, Debug)]
 pub struct ServeArguments {
     /// Serve on standard input and output; this is the default.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "http")]
     pub stdio: bool,
+
+    /// Serve over HTTP instead, on an address of this machine; port 0 is any that is free.
+    #[arg(long, value_name = "ADDR", env = "PINTLE_HTTP", num_args = 0..=1, default_missing_value = DEFAULT_HTTP)]
+    pub http: Option<String>,
+
+    /// Who may call over HTTP: `none` asks for no token and lets every program on this machine call.
+    #[arg(long, value_name = "HOW", env = "PINTLE_AUTH")]
+    pub auth: Option<Auth>,
+
+    /// A web page's origin that may call over HTTP, besides the server's own.
+    #[arg(long, value_name = "ORIGIN", env = "PINTLE_ALLOW_ORIGIN", value_delimiter = ',')]
+    pub allow_origin: Vec<String>,
+
+    /// A name by which the server may be reached over HTTP, besides the machine's own.
+    #[arg(long, value_name = "HOST", env = "PINTLE_ALLOW_HOST", value_delimiter = ',')]
+    pub allow_host: Vec<String>,
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
@@ -209,6 +225,16 @@ pub struct CallArguments {
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
+}
+
+/// Where HTTP is served when no address is named.
+pub const DEFAULT_HTTP: &str = "127.0.0.1:9999";
+
+/// Who may call over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Auth {
+    /// Every program on this machine.
+    None,
 }
 
 /// How much is logged.

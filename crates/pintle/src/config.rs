@@ -10,7 +10,7 @@ use pintle_engine::SchemaRegistry;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::cli::{Envelope, LogLevel, ProgressWhen};
+use crate::cli::{Auth, Envelope, LogLevel, ProgressWhen};
 
 /// The keys of the file. Paths are relative to the file's folder.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -23,6 +23,11 @@ pub struct FileConfig {
     pub backend_url: Option<String>,
     pub backend_assets_path: Option<String>,
     pub allow_unvalidated: Option<bool>,
+    pub http: Option<String>,
+    #[schemars(with = "Word<Auth>")]
+    pub auth: Option<Word<Auth>>,
+    pub allow_origin: Vec<String>,
+    pub allow_host: Vec<String>,
     pub ready_file: Option<PathBuf>,
     pub log_file: Option<PathBuf>,
     #[schemars(with = "Word<LogLevel>")]

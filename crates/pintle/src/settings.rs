@@ -3,14 +3,17 @@
 
 use std::{
     collections::HashMap,
+    net::{SocketAddr, ToSocketAddrs},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use pintle_engine::{EnvelopeMode, Options, Timeouts};
 
+use pintle_wire::Origins;
+
 use crate::{
-    cli::{Envelope, LogLevel, ProgressWhen, ServeArguments, WorkspaceArguments},
+    cli::{Auth, DEFAULT_HTTP, Envelope, LogLevel, ProgressWhen, ServeArguments, WorkspaceArguments},
     config::FileConfig,
 };
 
@@ -33,9 +36,24 @@ pub struct Workspace {
     pub fixtures: bool,
 }
 
+/// Where to serve.
+#[derive(Clone, Debug)]
+pub enum Listen {
+    Stdio,
+    Http(ListenHttp),
+}
+
+/// Where to serve over HTTP.
+#[derive(Clone, Debug)]
+pub struct ListenHttp {
+    pub address: SocketAddr,
+    pub origins: Origins,
+}
+
 /// How to serve.
 #[derive(Debug)]
 pub struct Serve {
+    pub listen: Listen,
     pub ready_file: PathBuf,
     pub log_file: Option<PathBuf>,
     pub log_level: LogLevel,
@@ -100,6 +118,7 @@ impl Serve {
                 Err(format!("{name} is {chosen}; it must be from {least} to {MOST}"))
             };
         Ok(Self {
+            listen: Listen::decide(arguments, file)?,
             ready_file: named(arguments.ready_file.clone(), &file.ready_file)
                 .unwrap_or_else(|| "/tmp/mcp.ready".into()),
             log_file: named(arguments.log_file.clone(), &file.log_file),
@@ -133,6 +152,39 @@ impl Serve {
                 tooling_version: PROGRAM_VERSION.into(),
             },
         })
+    }
+}
+
+impl Listen {
+    fn decide(arguments: &ServeArguments, file: &FileConfig) -> Result<Self, String> {
+        let typed = arguments.http.as_deref().filter(|address| !address.is_empty());
+        let Some(address) = typed.or(file.http.as_deref()).filter(|_| !arguments.stdio) else {
+            return Ok(Self::Stdio);
+        };
+        if arguments.auth.or(file.auth.map(|word| word.0)) != Some(Auth::None) {
+            return Err("over HTTP every program on this machine could call the tools; \
+                        say that this is meant with --auth none"
+                .into());
+        }
+        let resolved = address.to_socket_addrs().map_err(|error| {
+            format!("`{address}` is not an address to serve on ({error}); write it as {DEFAULT_HTTP}")
+        })?;
+        let resolved: Vec<_> = resolved.collect();
+        let Some(address) = resolved.iter().find(|address| address.ip().is_loopback()).copied() else {
+            return Err(format!(
+                "{address} is not an address of this machine alone; with --auth none only such as \
+                 {DEFAULT_HTTP} can be served"
+            ));
+        };
+        let all = |typed: &[String], written: &[String]| match typed.is_empty() {
+            true => written.to_vec(),
+            false => typed.to_vec(),
+        };
+        let origins = Origins {
+            origins: all(&arguments.allow_origin, &file.allow_origin),
+            hosts: all(&arguments.allow_host, &file.allow_host),
+        };
+        Ok(Self::Http(ListenHttp { address, origins }))
     }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use pintle_contract::{ErrorCode, Fault, RequestId, Stage};
-use pintle_engine::{Clock, Engine, Outcome, Outlet, ProgressEvent, ProgressSink, Target};
+use pintle_engine::{Clock, Engine, Outcome, ProgressEvent, ProgressSink, Target};
 use serde_json::{Value, json};
 
-use crate::json_rpc;
+use crate::json_rpc::{self, Listener};
 
 /// The result for a line over the limit.
 const TOO_LARGE: &str =
@@ -48,18 +48,16 @@ pub(crate) fn result(id: Option<&RequestId>, json: &str) -> String {
     json_rpc::reply(id, "result", json)
 }
 
-/// Tells one call's progress on its pipe.
-pub(crate) struct DirectProgress {
+/// Tells one call's progress to its client.
+pub(crate) struct DirectProgress<L> {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) outlet: Outlet,
+    pub(crate) listener: L,
     pub(crate) id: Option<RequestId>,
 }
 
-impl ProgressSink for DirectProgress {
+impl<L: Listener> ProgressSink for DirectProgress<L> {
     fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent) {
-        let frame = progress(token, self.id.as_ref(), tool, event, self.engine.clock());
-        // Progress that finds no room is superseded by the next, or by the reply.
-        self.outlet.offer(&[frame.as_bytes()]);
+        self.listener.tell(progress(token, self.id.as_ref(), tool, event, self.engine.clock()));
     }
 }
 

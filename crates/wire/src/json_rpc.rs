@@ -1,8 +1,20 @@
 //! What both dialects write alike.
 
 use pintle_contract::RequestId;
-use pintle_engine::ProgressEvent;
+use pintle_engine::{Outlet, ProgressEvent};
 use serde_json::{Value, json};
+
+/// Who hears of a call's progress. Progress that finds no room is superseded by the next, or by the reply.
+pub(crate) trait Listener: Send + Sync + 'static {
+    /// Takes a frame, or passes it over.
+    fn tell(&self, frame: String);
+}
+
+impl Listener for Outlet {
+    fn tell(&self, frame: String) {
+        self.offer(&[frame.as_bytes()]);
+    }
+}
 
 /// The frame of a reply: `member` is `result` or `error`. The id goes back byte for byte.
 pub(crate) fn reply(id: Option<&RequestId>, member: &str, json: &str) -> String {

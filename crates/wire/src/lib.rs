@@ -6,6 +6,7 @@
 
 mod direct;
 mod frame;
+mod http;
 mod json_rpc;
 mod lane;
 mod mcp;
@@ -13,6 +14,8 @@ mod pipe;
 mod standard;
 
 pub use frame::{Frame, FrameReader};
+pub use http::{HttpOptions, HttpServer, Origins, ReplyStream};
 pub use mcp::McpHandler;
 pub use pipe::{Pipe, PipeOptions};
+pub use rmcp::ServerHandler;
 pub use standard::{PatientFile, on_output_hangup, standard_error, standard_input, standard_output};

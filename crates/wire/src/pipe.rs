@@ -222,8 +222,8 @@ impl Shared {
         let Some(cancel) = self.in_flight.enter(&id) else {
             return self.refuse(opened, id_taken(), size);
         };
-        let (engine, outlet) = (Arc::clone(&self.engine), self.outlet.clone());
-        let progress: Arc<dyn ProgressSink> = Arc::new(mcp::PipeProgress { engine, outlet, id: id.clone() });
+        let (engine, listener) = (Arc::clone(&self.engine), self.outlet.clone());
+        let progress: Arc<dyn ProgressSink> = Arc::new(mcp::McpProgress { engine, listener, id: id.clone() });
         let origin = Origin {
             id: Some(id.clone()),
             caller: Arc::clone(&self.caller),
@@ -232,6 +232,8 @@ impl Shared {
             meta: opened.meta,
             idempotency_key: opened.idempotency_key,
             progress: Some(progress),
+            reply_stream: None,
+            ticket: None,
         };
         match self.mcp.request(&opened.method, opened.params, id.clone(), origin) {
             Ok(()) => true,
@@ -252,7 +254,7 @@ impl Shared {
             };
             self.in_flight.cancel(id, CancelReason::Silent);
             // A call in the lane leaves by itself, in its turn; one that the SDK had would never leave.
-            if self.mcp.cancelled(&opened.method, opened.params, id) {
+            if self.mcp.cancelled(opened.params, id) {
                 self.in_flight.leave(id);
             }
             return true;
@@ -368,8 +370,8 @@ impl Shared {
         // Where the token may hide in the invocation's metadata, be ready to tell.
         let may_tell = opened.meta.progress_token.is_some() || matches!(target, Target::Invoke);
         let progress = may_tell.then(|| -> Arc<dyn ProgressSink> {
-            let (engine, outlet) = (Arc::clone(&self.engine), self.outlet.clone());
-            Arc::new(direct::DirectProgress { engine, outlet, id: id.clone() })
+            let (engine, listener) = (Arc::clone(&self.engine), self.outlet.clone());
+            Arc::new(direct::DirectProgress { engine, listener, id: id.clone() })
         });
         let request = CallRequest {
             id: opened.id,
@@ -392,7 +394,7 @@ impl Shared {
     }
 }
 
-fn id_taken() -> Fault {
+pub(crate) fn id_taken() -> Fault {
     Fault::invalid(
         Stage::Envelope,
         "this id belongs to a request that has not been answered yet; use another",

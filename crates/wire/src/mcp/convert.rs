@@ -35,7 +35,7 @@ pub(crate) fn tool_result(outcome: Outcome) -> Result<CallToolResult, ErrorData>
 
 /// What a model cannot mend by calling the tool in another way.
 fn is_protocol_failure(fault: &Fault) -> bool {
-    fault.code == ErrorCode::InvalidRequest && fault.stage != Stage::Arguments
+    fault.code == ErrorCode::InvalidRequest && fault.stage < Stage::Arguments
 }
 
 /// A fault as an error of the protocol.

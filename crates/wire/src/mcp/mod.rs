@@ -2,11 +2,26 @@
 
 mod convert;
 mod handler;
+pub(crate) mod message;
 mod origin;
+mod pending;
 mod progress;
 mod stdio;
 
 pub use handler::McpHandler;
 pub(crate) use origin::Origin;
-pub(crate) use progress::PipeProgress;
+pub(crate) use pending::Pending;
+pub(crate) use progress::McpProgress;
 pub(crate) use stdio::{McpFeed, route};
+
+/// Nobody reads the replies any more.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+impl std::fmt::Display for Gone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nobody reads the replies any more")
+    }
+}
+
+impl std::error::Error for Gone {}

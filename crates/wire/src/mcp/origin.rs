@@ -5,6 +5,8 @@ use std::sync::Arc;
 use pintle_contract::{Meta, RequestId};
 use pintle_engine::{Caller, Cancel, ProgressSink, Transport};
 
+use crate::http::{ReplyStream, Ticket};
+
 /// Travels in the extensions of a request, from the transport to the handler.
 #[derive(Clone)]
 pub(crate) struct Origin {
@@ -22,4 +24,8 @@ pub(crate) struct Origin {
     pub(crate) idempotency_key: Option<String>,
     /// Where progress goes.
     pub(crate) progress: Option<Arc<dyn ProgressSink>>,
+    /// The stream that the reply goes to, where there is one.
+    pub(crate) reply_stream: Option<ReplyStream>,
+    /// Its place among the calls that belong to no session.
+    pub(crate) ticket: Option<Arc<Ticket>>,
 }

@@ -3,24 +3,23 @@
 use std::sync::Arc;
 
 use pintle_contract::RequestId;
-use pintle_engine::{Engine, Outlet, ProgressEvent, ProgressSink};
+use pintle_engine::{Engine, ProgressEvent, ProgressSink};
 use serde_json::{Value, json};
 
-use crate::json_rpc;
+use crate::json_rpc::{self, Listener};
 
-/// Tells one call's progress on its pipe.
-pub(crate) struct PipeProgress {
+/// Tells one call's progress to its client.
+pub(crate) struct McpProgress<L> {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) outlet: Outlet,
+    pub(crate) listener: L,
     pub(crate) id: RequestId,
 }
 
-impl ProgressSink for PipeProgress {
+impl<L: Listener> ProgressSink for McpProgress<L> {
     fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent) {
         let params = params(token, &self.id, tool, event, &self.engine.clock().now());
         let frame = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
-        // Progress that finds no room is superseded by the next, or by the reply.
-        self.outlet.offer(&[frame.to_string().as_bytes(), b"\n"]);
+        self.listener.tell(format!("{frame}\n"));
     }
 }
 

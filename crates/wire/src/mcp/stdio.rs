@@ -1,32 +1,19 @@
-//! MCP on a pipe that is shared with the direct dialect.
-//!
-//! The pipe's reader has checked the envelope already. The SDK sees each request under a number of our
-//! own, because it cannot hold every id that JSON-RPC allows; the client's id is put back on the way out.
+//! MCP on a pipe that is shared with the direct dialect. The pipe's reader has checked the envelope
+//! already.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
-    },
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pintle_contract::RequestId;
 use pintle_engine::{CancelReason, InFlight, Outlet, OutletClosed};
 use rmcp::{
     RoleServer, ServerHandler, ServiceExt,
-    model::{
-        CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetExtensions,
-        JsonRpcMessage, NumberOrString, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
-    },
+    model::{ClientJsonRpcMessage, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage},
     transport::Transport,
 };
-use serde::Serialize;
-use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc};
+use serde_json::Value;
+use tokio::sync::mpsc;
 
-use super::Origin;
-use crate::json_rpc;
+use super::{Gone, Origin, Pending, message};
 
 /// How many messages may wait for the SDK before the reader does.
 const WAITING: usize = 64;
@@ -34,60 +21,15 @@ const WAITING: usize = 64;
 /// The reader's end: takes messages to the SDK.
 pub(crate) struct McpFeed {
     sender: Mutex<Option<mpsc::Sender<ClientJsonRpcMessage>>>,
-    pending: Arc<Pending>,
+    pending: Arc<Pending<()>>,
 }
 
 /// The SDK's end, before it is started.
 pub(crate) struct McpRoute {
     receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<ClientJsonRpcMessage>>>,
-    pending: Arc<Pending>,
+    pending: Arc<Pending<()>>,
     in_flight: Arc<InFlight>,
     outlet: Outlet,
-}
-
-/// The requests that the SDK has not answered, by our number.
-#[derive(Default)]
-struct Pending {
-    ids: Mutex<HashMap<i64, RequestId>>,
-    last: AtomicI64,
-    empty: Notify,
-}
-
-impl Pending {
-    fn enter(&self, id: RequestId) -> i64 {
-        let number = self.last.fetch_add(1, Ordering::Relaxed);
-        self.lock().insert(number, id);
-        number
-    }
-
-    fn leave(&self, number: &NumberOrString) -> Option<RequestId> {
-        let NumberOrString::Number(number) = number else { return None };
-        let mut ids = self.lock();
-        let id = ids.remove(number);
-        if ids.is_empty() {
-            self.empty.notify_waiters();
-        }
-        id
-    }
-
-    /// Our number for the request with this id.
-    fn number_of(&self, id: &RequestId) -> Option<i64> {
-        self.lock().iter().find(|(_, known)| *known == id).map(|(number, _)| *number)
-    }
-
-    async fn until_empty(&self) {
-        loop {
-            let emptied = self.empty.notified();
-            if self.lock().is_empty() {
-                return;
-            }
-            emptied.await;
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<i64, RequestId>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Both ends of a pipe's MCP.
@@ -108,35 +50,34 @@ impl McpFeed {
         id: RequestId,
         origin: Origin,
     ) -> Result<(), String> {
-        let number = self.pending.enter(id);
-        let request = match client_request(method, params, number) {
-            Ok(request) => request,
-            Err(problem) => {
-                self.pending.leave(&NumberOrString::Number(number));
-                return Err(problem);
+        let number = self.pending.enter(id, ());
+        match message::request(method, params, number, origin) {
+            Ok(message) => {
+                self.send(message);
+                Ok(())
             }
-        };
-        let mut request = request;
-        request.extensions_mut().insert(origin);
-        self.send(ClientJsonRpcMessage::request(request, NumberOrString::Number(number)));
-        Ok(())
+            Err(problem) => {
+                self.pending.leave(number);
+                Err(problem)
+            }
+        }
     }
 
     /// Takes a notification to the SDK. One that it cannot read is passed over.
     pub(crate) fn notification(&self, method: &str, params: Value) {
-        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        if let Ok(message @ JsonRpcMessage::Notification(_)) = serde_json::from_value(message) {
+        if let Some(message) = message::notification(method, params) {
             self.send(message);
         }
     }
 
     /// Tells the SDK that a request is cancelled, and forgets it: the SDK answers nothing from here on.
     /// `false` if the SDK has no such request.
-    pub(crate) fn cancelled(&self, method: &str, mut params: Value, id: &RequestId) -> bool {
+    pub(crate) fn cancelled(&self, params: Value, id: &RequestId) -> bool {
         let Some(number) = self.pending.number_of(id) else { return false };
-        self.pending.leave(&NumberOrString::Number(number));
-        params["requestId"] = json!(number);
-        self.notification(method, params);
+        self.pending.leave(number);
+        if let Some(message) = message::cancelled(params, number) {
+            self.send(message);
+        }
         true
     }
 
@@ -159,42 +100,6 @@ impl McpFeed {
             let _ = sender.blocking_send(message);
         }
     }
-}
-
-/// The SDK's form of a request. The most frequent one is built by hand: the SDK would copy its arguments
-/// several times while it tries what kind of message it is.
-fn client_request(method: &str, mut params: Value, number: i64) -> Result<ClientRequest, String> {
-    let plain = params.as_object().is_some_and(|params| {
-        params.keys().all(|key| matches!(key.as_str(), "name" | "arguments" | "_meta"))
-    });
-    if method == "tools/call" && plain {
-        return call_request(&mut params);
-    }
-    let message = json!({"jsonrpc": "2.0", "id": number, "method": method, "params": params});
-    match serde_json::from_value::<ClientJsonRpcMessage>(message) {
-        Ok(JsonRpcMessage::Request(request)) => Ok(request.request),
-        Ok(_) => Err("this is not a request".into()),
-        Err(_) => Err(format!("the params of `{method}` do not match the protocol")),
-    }
-}
-
-fn call_request(params: &mut Value) -> Result<ClientRequest, String> {
-    let Some(name) = params["name"].as_str() else {
-        return Err("`name` must be the name of a tool".into());
-    };
-    let mut call = CallToolRequestParams::new(name.to_owned());
-    call.arguments = match params["arguments"].take() {
-        Value::Null => None,
-        Value::Object(arguments) => Some(arguments),
-        _ => return Err("`arguments` must be an object".into()),
-    };
-    let mut request = CallToolRequest::new(call);
-    if let Some(meta) = params.get_mut("_meta") {
-        let meta: RequestMetaObject =
-            serde_json::from_value(meta.take()).map_err(|_| "`_meta` must be an object")?;
-        request.extensions.insert(meta);
-    }
-    Ok(ClientRequest::CallToolRequest(request))
 }
 
 impl McpRoute {
@@ -223,24 +128,12 @@ impl McpRoute {
 
 struct PipeTransport {
     receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<ClientJsonRpcMessage>>>,
-    pending: Arc<Pending>,
+    pending: Arc<Pending<()>>,
     in_flight: Arc<InFlight>,
     outlet: Outlet,
     /// Whether a request has come: the SDK gives up on a client that begins with anything else.
     has_begun: bool,
 }
-
-/// Nobody reads the replies any more.
-#[derive(Debug)]
-struct Gone;
-
-impl std::fmt::Display for Gone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("nobody reads the replies any more")
-    }
-}
-
-impl std::error::Error for Gone {}
 
 impl Transport<RoleServer> for PipeTransport {
     type Error = Gone;
@@ -283,39 +176,21 @@ impl PipeTransport {
     fn frame(&self, message: ServerJsonRpcMessage) -> Option<String> {
         match message {
             JsonRpcMessage::Response(response) => {
-                let id = self.settle(&response.id)?;
-                Some(json_rpc::reply(Some(&id), "result", &result_json(response.result)))
+                Some(message::result_frame(&self.settle(&response.id)?, response.result))
             }
             JsonRpcMessage::Error(error) => {
-                let id = self.settle(error.id.as_ref()?)?;
-                Some(json_rpc::reply(Some(&id), "error", &to_json(&error.error)))
+                Some(message::error_frame(&self.settle(error.id.as_ref()?)?, &error.error))
             }
-            other => Some(to_json(&other) + "\n"),
+            other => Some(message::to_json(&other) + "\n"),
         }
     }
 
     /// The id that the client knows the request by; free again from here on. None if the client has
     /// cancelled the request and wants no reply.
     fn settle(&self, number: &NumberOrString) -> Option<RequestId> {
-        let id = self.pending.leave(number)?;
+        let id = self.pending.settle(number)?.id;
         let cancel = self.in_flight.leave(&id);
         let silent = cancel.is_some_and(|cancel| cancel.reason() == Some(CancelReason::Silent));
         (!silent).then_some(id)
     }
-}
-
-fn to_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
-}
-
-/// The JSON of a result; a list of tools gets back the members that the SDK has no place for.
-fn result_json(result: ServerResult) -> String {
-    let ServerResult::ListToolsResult(_) = &result else { return to_json(&result) };
-    let mut value = serde_json::to_value(&result).unwrap_or_default();
-    for tool in value["tools"].as_array_mut().into_iter().flatten() {
-        for name in ["schemaVersion", "toolingVersion"] {
-            tool[name] = tool["_meta"][format!("pintle/{name}")].clone();
-        }
-    }
-    value.to_string()
 }

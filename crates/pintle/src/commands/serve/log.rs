@@ -1,0 +1,42 @@
+//! Where calls are told of.
+
+use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt};
+
+use pintle_engine::{CallLog, Level, Outlet};
+use pintle_wire::PatientFile;
+
+use crate::{cli::LogLevel, notices, settings::Serve};
+
+/// The call log, and its file if it has one of its own.
+pub(super) struct Log {
+    pub(super) calls: CallLog,
+    pub(super) file: Option<Outlet>,
+}
+
+impl Log {
+    pub(super) fn open(serve: &Serve, stderr: Outlet) -> Result<Self, String> {
+        let level = match serve.log_level {
+            LogLevel::Off => return Ok(Self { calls: CallLog::off(), file: None }),
+            LogLevel::Error => Level::Error,
+            LogLevel::Warn => Level::Warn,
+            LogLevel::Info | LogLevel::Debug => Level::Info,
+        };
+        let Some(path) = &serve.log_file else {
+            return Ok(Self { calls: CallLog::lossy(stderr, level), file: None });
+        };
+        // A pipe that nobody reads is an error now, instead of a start that never ends.
+        let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let file = OpenOptions::new().create(true).append(true).custom_flags(no_wait).open(path);
+        let outlet = file.and_then(|file| CallLog::outlet(PatientFile::from(file)));
+        let outlet =
+            outlet.map_err(|error| format!("cannot write the log file {}: {error}", path.display()))?;
+        Ok(Self { calls: CallLog::lossless(outlet.clone(), level), file: Some(outlet) })
+    }
+}
+
+/// Says so when the call log cannot be written any more.
+pub(super) async fn tell_when_lost(log: Outlet) {
+    log.closed().await;
+    let reason = log.failure().unwrap_or_else(|| "nobody reads it".into());
+    notices::error(&format!("the call log is lost from here on: {reason}"));
+}

@@ -1,0 +1,75 @@
+//! `pintle serve`: from ready to the last reply.
+
+mod drain;
+mod http;
+mod log;
+mod signals;
+mod stdio;
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use pintle_engine::{Engine, Outlet};
+use pintle_fixtures::ConformanceHandler;
+use pintle_wire::McpHandler;
+
+use crate::{
+    cli::{LogLevel, ServeArguments},
+    environment, notices,
+    settings::{Listen, Serve, Workspace},
+    workbench,
+};
+
+/// Serves until the client leaves or a signal comes.
+pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
+    let (workspace, file) = Workspace::read(arguments.workspace.clone())?;
+    workspace.refuse_state_inside_root()?;
+    let serve = Serve::decide(&arguments, &file, workspace.timeouts.clone())?;
+    let stderr = notices::through_outlet().map_err(|error| format!("cannot start: {error}"))?;
+    environment::warn_of_unknown();
+    let log = log::Log::open(&serve, stderr)?;
+    let engine = Arc::new(workbench::build_engine(&workspace, serve.engine.clone(), log.calls)?);
+    if serve.log_level >= LogLevel::Debug {
+        tell_what_is_served(&workspace, &serve);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // One thread may compute while another takes cancels and signals.
+        .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).max(2))
+        .thread_name("pintle-worker")
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let ended = runtime.block_on(serve_all(engine, serve, log.file, workspace.fixtures));
+    // Work that was given up may still compute in threads that nobody waits for.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve_all(
+    engine: Arc<Engine>,
+    serve: Serve,
+    log: Option<Outlet>,
+    fixtures: bool,
+) -> Result<ExitCode, String> {
+    let handler = McpHandler::new(Arc::clone(&engine));
+    match (serve.listen.clone(), fixtures) {
+        (Listen::Stdio, false) => stdio::serve(engine, handler, serve, log).await,
+        (Listen::Stdio, true) => stdio::serve(engine, ConformanceHandler::new(handler), serve, log).await,
+        (Listen::Http(listen), false) => http::serve(engine, handler, serve, listen, log).await,
+        (Listen::Http(listen), true) => {
+            http::serve(engine, ConformanceHandler::new(handler), serve, listen, log).await
+        }
+    }
+}
+
+/// Nothing secret: a backend's address may hold a password.
+fn tell_what_is_served(workspace: &Workspace, serve: &Serve) {
+    let folder =
+        |path: &Option<PathBuf>| path.as_ref().map_or("none".into(), |path| path.display().to_string());
+    notices::plain(&format!("debug: root {}", workspace.root.display()));
+    notices::plain(&format!("debug: state {}", folder(&workspace.state_dir)));
+    notices::plain(&format!("debug: schemas {}", folder(&workspace.schemas_dir)));
+    notices::plain(&format!("debug: examples {}", folder(&workspace.examples_dir)));
+    let backend = if workspace.backend_url.is_some() { "configured" } else { "none" };
+    notices::plain(&format!("debug: backend {backend}"));
+    notices::plain(&format!("debug: {:?}", serve.engine));
+}

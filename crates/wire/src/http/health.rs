@@ -1,0 +1,82 @@
+//! For whoever looks after the server.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderValue, Response, StatusCode, header},
+};
+use prometheus::{IntCounterVec, IntGauge, Opts};
+use rmcp::ServerHandler;
+
+use super::{Shared, refusal::empty};
+
+/// The process runs.
+pub(crate) async fn alive() -> Response<Body> {
+    text("ok\n".into(), "text/plain; charset=utf-8")
+}
+
+/// It takes requests.
+pub(crate) async fn ready<H: ServerHandler + Clone>(State(shared): State<Arc<Shared<H>>>) -> Response<Body> {
+    match shared.stopping.is_cancelled() {
+        true => empty(StatusCode::SERVICE_UNAVAILABLE),
+        false => text("ok\n".into(), "text/plain; charset=utf-8"),
+    }
+}
+
+/// What is counted.
+pub(crate) async fn metrics<H: ServerHandler + Clone>(
+    State(shared): State<Arc<Shared<H>>>,
+) -> Response<Body> {
+    shared.metrics.sessions.set(as_gauge(shared.sessions.len()));
+    shared.metrics.tasks.set(as_gauge(tokio::runtime::Handle::current().metrics().num_alive_tasks()));
+    // The folder itself is open while it is read.
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1));
+    shared.metrics.open_files.set(as_gauge(open));
+    text(shared.engine.metrics_text(), "text/plain; version=0.0.4; charset=utf-8")
+}
+
+fn as_gauge(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn text(text: String, kind: &'static str) -> Response<Body> {
+    let mut response = Response::new(text.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// What is counted of HTTP.
+pub(crate) struct HttpMetrics {
+    requests: IntCounterVec,
+    pub(crate) connections: IntGauge,
+    sessions: IntGauge,
+    tasks: IntGauge,
+    open_files: IntGauge,
+}
+
+impl HttpMetrics {
+    pub(crate) fn new(metrics: &pintle_engine::Metrics) -> Self {
+        let gauge = |name: &str, help: &str| {
+            let gauge = IntGauge::new(name, help).expect("a fixed name is valid");
+            metrics.register(gauge.clone());
+            gauge
+        };
+        let requests = Opts::new("pintle_http_requests_total", "HTTP requests, by place and status.");
+        let requests = IntCounterVec::new(requests, &["place", "status"])
+            .expect("a fixed name and fixed labels are valid");
+        metrics.register(requests.clone());
+        Self {
+            requests,
+            connections: gauge("pintle_http_connections", "Open HTTP connections."),
+            sessions: gauge("pintle_mcp_sessions", "MCP sessions of the revisions that have them."),
+            tasks: gauge("pintle_tasks", "Tasks that are alive in the server."),
+            open_files: gauge("process_open_fds", "Open file descriptors."),
+        }
+    }
+
+    pub(crate) fn count(&self, place: &str, status: StatusCode) {
+        self.requests.with_label_values(&[place, status.as_str()]).inc();
+    }
+}

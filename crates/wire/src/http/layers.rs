@@ -1,0 +1,219 @@
+//! What every request passes before it is answered, in one list.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    http::{HeaderName, HeaderValue, Request, Response, StatusCode, header},
+    middleware::{self, Next},
+    routing::{get, post_service},
+};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use pintle_contract::{ErrorCode, Fault, Stage};
+use pintle_engine::{Message, Refused, Transport};
+use rmcp::ServerHandler;
+use serde_json::json;
+use tower::{ServiceBuilder, service_fn};
+
+use super::{
+    Shared,
+    gate::gate,
+    health, mcp, origin,
+    refusal::{numbered_refusal, plain_refusal, refusal},
+    rpc,
+};
+
+/// How long a client may take to send a body.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// How much of a body that is too large is read and thrown away, so that the client hears why.
+const THROWN_AWAY: usize = 64 << 20;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// A request whose body has been opened.
+pub(crate) type Framed = Request<Message>;
+
+/// The whole server.
+pub(crate) fn router<H: ServerHandler + Clone>(shared: Arc<Shared<H>>) -> Router {
+    // Each of these reads bytes, then opens the envelope, then answers.
+    macro_rules! framed {
+        ($answer:path) => {{
+            let (sized, opened, answered) = (Arc::clone(&shared), Arc::clone(&shared), Arc::clone(&shared));
+            ServiceBuilder::new()
+                .layer(gate(is_json))
+                .layer(gate(move |request| size(Arc::clone(&sized), request)))
+                .layer(gate(move |request| envelope(Arc::clone(&opened), request)))
+                .service(service_fn(move |request: Framed| {
+                    let shared = Arc::clone(&answered);
+                    async move { Ok::<_, std::convert::Infallible>($answer(shared, request).await) }
+                }))
+        }};
+    }
+    Router::new()
+        .route("/mcp", post_service(framed!(mcp::post)).get(mcp::get::<H>).delete(mcp::delete::<H>))
+        .route("/rpc", post_service(framed!(rpc::post)))
+        .route("/metrics", get(health::metrics::<H>))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), host_and_origin::<H>))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready::<H>))
+        .fallback(no_such_place)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(
+            ServiceBuilder::new()
+                .layer(middleware::from_fn(request_id))
+                .layer(middleware::from_fn_with_state(Arc::clone(&shared), count::<H>)),
+        )
+        .with_state(shared)
+}
+
+/// Names each request, so that the client can find it again; a name that it brings is kept.
+async fn request_id(request: Request<Body>, next: Next) -> Response<Body> {
+    let name = request.headers().get(&REQUEST_ID).filter(|name| name.len() <= 128).cloned();
+    let name = name.or_else(|| HeaderValue::try_from(uuid::Uuid::new_v4().to_string()).ok());
+    let mut response = next.run(request).await;
+    if let Some(name) = name {
+        response.headers_mut().insert(REQUEST_ID, name);
+    }
+    response
+}
+
+async fn count<H: ServerHandler + Clone>(
+    State(shared): State<Arc<Shared<H>>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
+    // Only places that there are: a client must not be able to make up labels.
+    let place = ["/mcp", "/rpc", "/metrics", "/healthz", "/readyz"];
+    let place = place.into_iter().find(|place| *place == request.uri().path()).unwrap_or("other");
+    let response = next.run(request).await;
+    shared.metrics.count(place, response.status());
+    response
+}
+
+/// Keeps out web pages of other sites, also those that got themselves a name for this address.
+async fn host_and_origin<H: ServerHandler + Clone>(
+    State(shared): State<Arc<Shared<H>>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
+    match origin::check(request.uri(), request.headers(), &shared.options.origins) {
+        Ok(()) => next.run(request).await,
+        Err(fault) => {
+            let refused = Refused { id: None, method: None, fault };
+            shared.engine.log_refusal(&refused, Transport::Http, 0).await;
+            refusal(None, &refused.fault)
+        }
+    }
+}
+
+/// Browsers send anything else across sites without asking first.
+async fn is_json(request: Request<Body>) -> Result<Request<Body>, Response<Body>> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    if kind.trim().eq_ignore_ascii_case("application/json") {
+        return Ok(request);
+    }
+    Err(plain_refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"))
+}
+
+/// Reads the body, unless it is too large or too slow.
+async fn size<H: ServerHandler + Clone>(
+    shared: Arc<Shared<H>>,
+    request: Request<Body>,
+) -> Result<Request<Bytes>, Response<Body>> {
+    let limit = shared.options.max_request_bytes;
+    let (parts, body) = request.into_parts();
+    match tokio::time::timeout(BODY_PATIENCE, read(body, limit)).await {
+        Ok(Ok(Ok(bytes))) => Ok(Request::from_parts(parts, bytes)),
+        Ok(Ok(Err(TooLarge(bytes)))) => {
+            let message = format!("the request has {bytes} bytes or more; at most {limit} are allowed");
+            let fault = Fault::invalid(Stage::Size, message)
+                .details(json!({"reason": "payload_too_large", "limit": limit}));
+            Err(refuse(&shared, Refused { id: None, method: None, fault }, bytes).await)
+        }
+        Ok(Err(_)) => {
+            let fault = Fault::invalid(Stage::Parse, "the request's body was cut off");
+            Err(refuse(&shared, Refused { id: None, method: None, fault }, 0).await)
+        }
+        Err(_) => {
+            let mut response = plain_refusal(StatusCode::REQUEST_TIMEOUT, "the body came too slowly");
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            Err(response)
+        }
+    }
+}
+
+/// A body over the limit; how much of it was seen.
+struct TooLarge(usize);
+
+async fn read(mut body: Body, limit: usize) -> Result<Result<Bytes, TooLarge>, axum::Error> {
+    let mut whole = BytesMut::new();
+    let mut seen = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        seen += data.len();
+        if seen <= limit {
+            // Most bodies come in one piece, which need not be copied.
+            if whole.is_empty() && http_body::Body::is_end_stream(&body) {
+                return Ok(Ok(data));
+            }
+            whole.extend_from_slice(&data);
+        } else {
+            whole.clear();
+            if seen - limit > THROWN_AWAY {
+                break;
+            }
+        }
+    }
+    Ok(if seen <= limit { Ok(whole.freeze()) } else { Err(TooLarge(seen)) })
+}
+
+/// Opens the envelope.
+async fn envelope<H: ServerHandler + Clone>(
+    shared: Arc<Shared<H>>,
+    request: Request<Bytes>,
+) -> Result<Framed, Response<Body>> {
+    let (parts, bytes) = request.into_parts();
+    let mut message = match shared.engine.open(&bytes) {
+        Ok(message) => message,
+        Err(refused) => return Err(refuse(&shared, refused, bytes.len()).await),
+    };
+    if let Message::Request(opened) | Message::Notification(opened) = &mut message {
+        if let Some(fault) = opened.shadowed.take() {
+            let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
+            shared.engine.log_shadow(&refused, Transport::Http, bytes.len()).await;
+        }
+        let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(key) = header("idempotency-key")
+            && opened.idempotency_key.is_none()
+        {
+            opened.idempotency_key = Some(key.to_owned());
+        }
+        if opened.meta.traceparent.is_none() {
+            opened.meta.traceparent = header("traceparent").map(str::to_owned);
+        }
+    }
+    Ok(Request::from_parts(parts, message))
+}
+
+/// Answers and logs a refusal.
+pub(crate) async fn refuse<H: ServerHandler + Clone>(
+    shared: &Shared<H>,
+    refused: Refused,
+    bytes: usize,
+) -> Response<Body> {
+    shared.engine.log_refusal(&refused, Transport::Http, bytes).await;
+    refusal(refused.id.as_ref(), &refused.fault)
+}
+
+async fn no_such_place() -> Response<Body> {
+    plain_refusal(StatusCode::NOT_FOUND, "there is nothing here; try /mcp or /rpc")
+}
+
+async fn wrong_method() -> Response<Body> {
+    let fault = Fault::new(ErrorCode::InvalidRequest, "this address does not take that HTTP method");
+    numbered_refusal(StatusCode::METHOD_NOT_ALLOWED, None, 405, &fault)
+}

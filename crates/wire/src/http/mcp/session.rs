@@ -1,0 +1,344 @@
+//! One client's session, of the revisions that have them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::Body,
+    http::{Response, StatusCode, header},
+};
+use pintle_contract::RequestId;
+use pintle_engine::{CancelReason, InFlight};
+use rmcp::{
+    RoleServer, ServerHandler, ServiceExt,
+    model::{
+        ClientJsonRpcMessage, GetExtensions, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
+        ServerNotification,
+    },
+    service::OriginatingRequestId,
+    transport::Transport,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::{
+    http::stream::EventStream,
+    mcp::{Gone, Origin, Pending, message},
+};
+
+/// How many messages may wait for the SDK before their senders do.
+const WAITING: usize = 64;
+/// How long a client that lost its connection may take to come back for its reply.
+const RETURN_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a reply that nobody has read is kept.
+const REPLY_KEPT: Duration = Duration::from_secs(60);
+/// How many streams that have been read to the end are kept for readers who lost the last of it.
+const READ_STREAMS_KEPT: usize = 16;
+/// The largest of those, in bytes.
+const READ_STREAM_BYTES: usize = 64 << 10;
+
+/// A session. Its own stream, number 0, carries what belongs to no request.
+pub(crate) struct Session {
+    pub(crate) id: Arc<str>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) standalone: Arc<EventStream>,
+    sender: Mutex<Option<mpsc::Sender<ClientJsonRpcMessage>>>,
+    pending: Pending<ReplyTo>,
+    streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
+    last_stream: AtomicU64,
+    last_used: Mutex<Instant>,
+    /// Whether the client's revision knows events that only have a name.
+    knows_priming: AtomicBool,
+}
+
+/// Where the SDK's words about one request go.
+#[derive(Clone)]
+struct ReplyTo {
+    stream: Arc<EventStream>,
+    progress_token: Option<Value>,
+}
+
+impl Session {
+    /// Opens a session and starts serving it. `ended` is called when it is over.
+    pub(crate) fn open(
+        id: Arc<str>,
+        handler: impl ServerHandler,
+        ended: impl FnOnce(&Session) + Send + 'static,
+    ) -> Arc<Self> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let session = Arc::new(Self {
+            id,
+            in_flight: InFlight::default(),
+            standalone: EventStream::new(0),
+            sender: Mutex::new(Some(sender)),
+            pending: Pending::default(),
+            streams: Mutex::default(),
+            last_stream: AtomicU64::new(0),
+            last_used: Mutex::new(Instant::now()),
+            knows_priming: AtomicBool::new(false),
+        });
+        let transport = SessionTransport { session: Arc::clone(&session), receiver };
+        let served = Arc::clone(&session);
+        tokio::spawn(async move {
+            if let Ok(running) = handler.serve(transport).await {
+                let _ = running.waiting().await;
+            }
+            served.close();
+            ended(&served);
+        });
+        session
+    }
+
+    /// Takes a request to the SDK; its number and the stream of its reply. `Err` says what is wrong
+    /// with the params.
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: Value,
+        id: RequestId,
+        stream: Arc<EventStream>,
+        origin: Origin,
+    ) -> Result<i64, String> {
+        let progress_token = params["_meta"].get("progressToken").cloned();
+        let number = self.pending.enter(id, ReplyTo { stream, progress_token });
+        match message::request(method, params, number, origin) {
+            Ok(message) => {
+                if !self.send(message).await {
+                    self.pending.leave(number);
+                    return Err("the session is over".into());
+                }
+                Ok(number)
+            }
+            Err(problem) => {
+                self.pending.leave(number);
+                Err(problem)
+            }
+        }
+    }
+
+    /// Takes a notification to the SDK. One that it cannot read is passed over.
+    pub(crate) async fn notification(&self, method: &str, params: Value) {
+        if let Some(message) = message::notification(method, params) {
+            self.send(message).await;
+        }
+    }
+
+    /// Takes a client's response to the SDK.
+    pub(crate) async fn response(&self, message: Value) {
+        if let Ok(message) = serde_json::from_value(message) {
+            self.send(message).await;
+        }
+    }
+
+    /// The client wants no reply to this request any more.
+    pub(crate) async fn cancelled(&self, params: Value, id: &RequestId) {
+        if let Some(number) = self.pending.number_of(id) {
+            self.forget(number, params).await;
+        }
+    }
+
+    /// The client is gone. One that may return has a moment to do so.
+    pub(crate) fn abandoned(self: &Arc<Self>, number: i64, stream: Arc<EventStream>, may_return: bool) {
+        if stream.ended().is_some() {
+            return;
+        }
+        let session = Arc::clone(self);
+        tokio::spawn(async move {
+            if may_return {
+                tokio::time::sleep(RETURN_PATIENCE).await;
+            }
+            if !stream.has_reader() && stream.ended().is_none() {
+                session.forget(number, json!({})).await;
+            }
+        });
+    }
+
+    /// Cancels a request that nobody wants answered.
+    async fn forget(&self, number: i64, params: Value) {
+        let Some(waiting) = self.pending.leave(number) else { return };
+        self.in_flight.cancel(&waiting.id, CancelReason::Silent);
+        self.in_flight.leave(&waiting.id);
+        waiting.reply_to.stream.end();
+        if let Some(message) = message::cancelled(params, number) {
+            self.send(message).await;
+        }
+    }
+
+    /// A stream for a request's reply.
+    pub(crate) fn new_stream(&self) -> Arc<EventStream> {
+        EventStream::new(self.last_stream.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Keeps a stream for readers who lose their connection.
+    pub(crate) fn keep(&self, stream: &Arc<EventStream>) {
+        self.streams().insert(stream.number(), Arc::clone(stream));
+    }
+
+    /// A request's response is decided: one that was answered at once has nothing to come back for.
+    pub(crate) fn settled(&self, stream: &EventStream, response: &Response<Body>) {
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        if kind.is_none_or(|kind| kind != "text/event-stream") {
+            self.streams().remove(&stream.number());
+        }
+    }
+
+    /// Our number for the request whose reply goes to a stream.
+    pub(crate) fn number_of(&self, stream: &Arc<EventStream>) -> Option<i64> {
+        self.pending.find(|reply_to| Arc::ptr_eq(&reply_to.stream, stream))
+    }
+
+    /// A stream that a reader wants to come back to.
+    pub(crate) fn stream(&self, number: u64) -> Option<Arc<EventStream>> {
+        match number {
+            0 => Some(Arc::clone(&self.standalone)),
+            _ => self.streams().get(&number).cloned(),
+        }
+    }
+
+    pub(crate) fn learn_revision(&self, version: Option<&str>) {
+        const PRIMING_SINCE: &str = "2025-11-25";
+        let knows = version.is_some_and(|version| version >= PRIMING_SINCE);
+        self.knows_priming.store(knows, Ordering::Relaxed);
+    }
+
+    pub(crate) fn knows_priming(&self) -> bool {
+        self.knows_priming.load(Ordering::Relaxed)
+    }
+
+    /// The session was used just now.
+    pub(crate) fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Since when nobody has used the session; none while something runs or listens.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let is_idle = self.pending.is_empty() && !self.standalone.has_reader();
+        is_idle.then(|| *self.last_used.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Lets go of replies that nobody has come for.
+    pub(crate) fn tidy(&self) {
+        let mut streams = self.streams();
+        streams.retain(|_, stream| {
+            let is_old = stream.ended().is_some_and(|ended| ended.elapsed() > REPLY_KEPT);
+            !is_old && (stream.ended().is_none() || stream.bytes() <= READ_STREAM_BYTES)
+        });
+        while streams.values().filter(|stream| stream.ended().is_some()).count() > READ_STREAMS_KEPT {
+            let oldest = streams.iter().find(|(_, stream)| stream.ended().is_some()).map(|(key, _)| *key);
+            oldest.and_then(|key| streams.remove(&key));
+        }
+    }
+
+    /// Takes no more. What was taken is still answered.
+    pub(crate) fn close(&self) {
+        *self.sender.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.standalone.end();
+    }
+
+    /// Ends the session with all that it does; nobody wants the replies.
+    pub(crate) fn end(&self) {
+        self.close();
+        self.in_flight.cancel_all(CancelReason::Silent);
+        for reply_to in self.pending.all() {
+            reply_to.stream.end();
+        }
+        self.streams().clear();
+    }
+
+    async fn send(&self, message: ClientJsonRpcMessage) -> bool {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match sender {
+            Some(sender) => sender.send(message).await.is_ok(),
+            None => false,
+        }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<EventStream>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what the SDK says where it belongs.
+    fn deliver(&self, message: ServerJsonRpcMessage) {
+        match message {
+            JsonRpcMessage::Response(response) => {
+                self.settle(&response.id, |id| message::result_frame(id, response.result));
+            }
+            JsonRpcMessage::Error(error) => {
+                let Some(number) = error.id.as_ref() else { return };
+                self.settle(number, |id| message::error_frame(id, &error.error));
+            }
+            other => {
+                let stream = self.stream_of(&other).unwrap_or_else(|| Arc::clone(&self.standalone));
+                stream.push(message::to_json(&other));
+            }
+        }
+    }
+
+    /// Gives a request its reply, unless it was cancelled and its client wants none.
+    fn settle(&self, number: &NumberOrString, frame: impl FnOnce(&RequestId) -> String) {
+        let Some(waiting) = self.pending.settle(number) else { return };
+        let cancel = self.in_flight.leave(&waiting.id);
+        if cancel.is_some_and(|cancel| cancel.reason() == Some(CancelReason::Silent)) {
+            waiting.reply_to.stream.end();
+        } else {
+            waiting.reply_to.stream.reply(frame(&waiting.id), StatusCode::OK);
+        }
+    }
+
+    /// The stream of the request that a message is about, if it is about one.
+    fn stream_of(&self, message: &ServerJsonRpcMessage) -> Option<Arc<EventStream>> {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let origin = request.request.extensions().get::<OriginatingRequestId>()?;
+                Some(self.pending.reply_to(&origin.0)?.stream)
+            }
+            JsonRpcMessage::Notification(notification) => match &notification.notification {
+                ServerNotification::ProgressNotification(progress) => {
+                    let token = serde_json::to_value(&progress.params.progress_token).ok()?;
+                    let mut waiting = self.pending.all().into_iter();
+                    Some(waiting.find(|reply_to| reply_to.progress_token.as_ref() == Some(&token))?.stream)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+struct SessionTransport {
+    session: Arc<Session>,
+    receiver: mpsc::Receiver<ClientJsonRpcMessage>,
+}
+
+impl Transport<RoleServer> for SessionTransport {
+    type Error = Gone;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Gone>> + Send + 'static {
+        self.session.deliver(message);
+        std::future::ready(Ok(()))
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        match self.receiver.recv().await {
+            Some(message) => Some(message),
+            None => {
+                // The SDK would give up on what still runs after a few seconds.
+                self.session.pending.until_empty().await;
+                None
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
+}

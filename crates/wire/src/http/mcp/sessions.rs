@@ -1,0 +1,107 @@
+//! All sessions of a server.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pintle_engine::CancelReason;
+use rmcp::ServerHandler;
+use tokio_util::sync::CancellationToken;
+
+use super::session::Session;
+
+/// How many sessions there may be; the one that was idle longest makes room for a new one.
+const MOST: usize = 4096;
+/// How long a session may be idle. Its client can open a new one at any time.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// How often they are looked after.
+const ROUND: Duration = Duration::from_secs(5);
+
+/// The sessions by their ids.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    sessions: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+}
+
+impl Sessions {
+    /// Opens a session; none if there are too many, all of them busy.
+    pub(crate) fn open(self: &Arc<Self>, handler: impl ServerHandler) -> Option<Arc<Session>> {
+        let mut sessions = self.lock();
+        if sessions.len() >= MOST {
+            let idle = sessions.values().filter_map(|session| Some((session.idle_since()?, session)));
+            let longest = idle.min_by_key(|(since, _)| *since).map(|(_, session)| Arc::clone(session))?;
+            sessions.remove(&longest.id);
+            longest.end();
+        }
+        let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+        let all = Arc::clone(self);
+        let session = Session::open(Arc::clone(&id), handler, move |session| {
+            all.lock().remove(&session.id);
+        });
+        sessions.insert(id, Arc::clone(&session));
+        Some(session)
+    }
+
+    /// The session with this id.
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).cloned();
+        if let Some(session) = &session {
+            session.touch();
+        }
+        session
+    }
+
+    /// Ends a session. `false` if there is none with this id.
+    pub(crate) fn end(&self, id: &str) -> bool {
+        let session = self.lock().remove(id);
+        session.is_some_and(|session| {
+            session.end();
+            true
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Takes no more requests in any session, and closes the streams that belong to none.
+    pub(crate) fn stop_taking(&self) {
+        for session in self.all() {
+            session.close();
+        }
+    }
+
+    /// Cancels what still runs.
+    pub(crate) fn cancel_running(&self) {
+        for session in self.all() {
+            session.in_flight.cancel_all(CancelReason::Stopping);
+        }
+    }
+
+    /// Ends sessions that are idle for too long and lets go of what nobody reads, until told to stop.
+    pub(crate) async fn look_after(self: Arc<Self>, stopping: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = tokio::time::sleep(ROUND) => {}
+            }
+            for session in self.all() {
+                if session.idle_since().is_some_and(|since| since.elapsed() > IDLE) {
+                    self.end(&session.id);
+                } else {
+                    session.tidy();
+                }
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

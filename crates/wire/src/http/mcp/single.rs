@@ -1,0 +1,112 @@
+//! A request that stands alone: the revisions without sessions.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use pintle_contract::{PROTOCOL_VERSION_KEY, RequestId};
+use rmcp::{
+    RoleServer, ServerHandler,
+    model::{
+        ClientJsonRpcMessage, ErrorCode, InitializeRequestParams, JsonRpcMessage, ProtocolVersion,
+        ServerJsonRpcMessage,
+    },
+    service::serve_directly_with_ct,
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    http::stream::EventStream,
+    mcp::{Gone, Origin, message},
+};
+
+/// The number under which the SDK sees the one request.
+const NUMBER: i64 = 1;
+
+/// Has the SDK answer one request on its stream. `Err` says what is wrong with the params.
+pub(crate) fn serve(
+    handler: impl ServerHandler,
+    method: &str,
+    params: Value,
+    id: RequestId,
+    stream: Arc<EventStream>,
+    origin: Origin,
+    end: CancellationToken,
+) -> Result<(), String> {
+    let version = params["_meta"].get(PROTOCOL_VERSION_KEY).cloned();
+    let version: Option<ProtocolVersion> = version.and_then(|version| serde_json::from_value(version).ok());
+    let peer = version.map(|version| {
+        let mut peer = InitializeRequestParams::default();
+        peer.protocol_version = version;
+        peer
+    });
+    let message = message::request(method, params, NUMBER, origin)?;
+    let answered = CancellationToken::new();
+    let transport = SingleTransport { message: Some(message), id, stream, answered };
+    let service = serve_directly_with_ct(handler, transport, peer, end);
+    tokio::spawn(async move {
+        let _ = service.waiting().await;
+    });
+    Ok(())
+}
+
+struct SingleTransport {
+    message: Option<ClientJsonRpcMessage>,
+    id: RequestId,
+    stream: Arc<EventStream>,
+    answered: CancellationToken,
+}
+
+impl Drop for SingleTransport {
+    fn drop(&mut self) {
+        // However the SDK leaves, nobody is left waiting.
+        self.stream.end();
+    }
+}
+
+impl Transport<RoleServer> for SingleTransport {
+    type Error = Gone;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Gone>> + Send + 'static {
+        match message {
+            JsonRpcMessage::Response(response) => {
+                self.stream.reply(message::result_frame(&self.id, response.result), StatusCode::OK);
+                self.answered.cancel();
+            }
+            JsonRpcMessage::Error(error) => {
+                let status = status_of(error.error.code);
+                self.stream.reply(message::error_frame(&self.id, &error.error), status);
+                self.answered.cancel();
+            }
+            other => self.stream.push(message::to_json(&other)),
+        }
+        std::future::ready(Ok(()))
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        if let Some(message) = self.message.take() {
+            return Some(message);
+        }
+        self.answered.cancelled().await;
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), Gone> {
+        Ok(())
+    }
+}
+
+/// The statuses that the protocol has for its own errors; everything else is inside a 200.
+fn status_of(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+        | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+        | ErrorCode::HEADER_MISMATCH => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}

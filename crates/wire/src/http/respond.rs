@@ -1,0 +1,109 @@
+//! From a stream of events to a response: plain JSON for a reply that comes at once, and events for
+//! anything that takes longer.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
+};
+
+use super::{
+    refusal::{empty, json_response},
+    stream::{Beginning, EventStream, ReadStyle, Reader, Watch},
+};
+
+/// How long a reply may take to be sent as plain JSON.
+const AT_ONCE: Duration = Duration::from_millis(250);
+
+/// What a client can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Accepts {
+    pub(crate) json: bool,
+    pub(crate) events: bool,
+}
+
+impl Accepts {
+    /// Reads the `Accept` headers; without one, JSON and nothing else: such a client expects no events.
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let mut found = Self { json: false, events: false };
+        let mut any = false;
+        for value in headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
+            for kind in value.split(',') {
+                any = true;
+                match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+                    "application/json" | "application/*" | "*/*" => found.json = true,
+                    "text/event-stream" | "text/*" => found.events = true,
+                    _ => {}
+                }
+            }
+        }
+        if any { found } else { Self { json: true, events: false } }
+    }
+
+    pub(crate) fn nothing(self) -> bool {
+        !self.json && !self.events
+    }
+}
+
+/// Answers with what the stream says. `watch` is told if the client leaves before the reply, with
+/// whether it could come back for it.
+pub(crate) async fn respond(
+    stream: &Arc<EventStream>,
+    accepts: Accepts,
+    style: ReadStyle,
+    gone: impl Fn(bool) + Clone + Send + 'static,
+) -> Response<Body> {
+    let may_return = style.names;
+    let leaves = gone.clone();
+    let watch = Watch::new(move || leaves(false));
+    if !accepts.events {
+        let last = stream.last().await;
+        watch.relieve();
+        return match last {
+            Some((status, json)) => json_response(status, json),
+            None => empty(StatusCode::NO_CONTENT),
+        };
+    }
+    let beginning = tokio::time::timeout(AT_ONCE, stream.beginning()).await;
+    watch.relieve();
+    match beginning {
+        Ok(Beginning::Reply(status, json)) if accepts.json => json_response(status, json),
+        _ => event_response(stream.read(0, style).watched(Watch::new(move || gone(may_return)))),
+    }
+}
+
+/// A response of events.
+pub(crate) fn event_response(reader: Reader) -> Response<Body> {
+    let mut response = Response::new(reader.into_body());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // A proxy that gathers events would defeat their purpose.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_accepts_is_read_as_it_is_written() {
+        for (accept, json, events) in [
+            (None, true, false),
+            (Some("application/json, text/event-stream"), true, true),
+            (Some("text/event-stream;q=0.9,application/json;q=0.1"), true, true),
+            (Some("application/json"), true, false),
+            (Some("*/*"), true, false),
+            (Some("text/event-stream"), false, true),
+            (Some("text/html"), false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(header::ACCEPT, accept.parse().expect("a header"));
+            }
+            assert_eq!(Accepts::read(&headers), Accepts { json, events }, "{accept:?}");
+        }
+    }
+}

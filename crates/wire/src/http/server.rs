@@ -1,0 +1,142 @@
+//! Taking connections, and taking leave of them.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::Router;
+use pintle_engine::{Caller, CancelReason, Engine};
+use rmcp::ServerHandler;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Shared, connection, health::HttpMetrics, layers, mcp::Sessions, origin::Origins, running::Running,
+};
+
+/// How HTTP is served.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// The longest body, in bytes.
+    pub max_request_bytes: usize,
+    /// Tell progress of direct calls also when it is not asked for.
+    pub progress_always: bool,
+    /// Who may call besides the machine's own pages.
+    pub origins: Origins,
+    /// How many connections may be open at the same time; others wait.
+    pub connections: usize,
+}
+
+/// A server that is running.
+pub struct HttpServer {
+    address: SocketAddr,
+    control: Control,
+    tasks: TaskTracker,
+}
+
+/// What ends a server, whatever handler it has.
+struct Control {
+    engine: Arc<Engine>,
+    sessions: Arc<Sessions>,
+    running: Arc<Running>,
+    stopping: CancellationToken,
+}
+
+impl HttpServer {
+    /// Starts serving. MCP is answered by `handler`.
+    pub async fn start(
+        address: SocketAddr,
+        engine: Arc<Engine>,
+        handler: impl ServerHandler + Clone,
+        options: HttpOptions,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let connections = Arc::new(Semaphore::new(options.connections));
+        let shared = Arc::new(Shared {
+            metrics: HttpMetrics::new(engine.metrics()),
+            engine,
+            handler,
+            options,
+            caller: Arc::new(Caller::anonymous()),
+            sessions: Arc::default(),
+            running: Arc::default(),
+            stopping: CancellationToken::new(),
+        });
+        let control = Control {
+            engine: Arc::clone(&shared.engine),
+            sessions: Arc::clone(&shared.sessions),
+            running: Arc::clone(&shared.running),
+            stopping: shared.stopping.clone(),
+        };
+        let tasks = TaskTracker::new();
+        tasks.spawn(Arc::clone(&shared.sessions).look_after(shared.stopping.clone()));
+        let open = shared.metrics.connections.clone();
+        let router = layers::router(shared);
+        tasks.spawn(accept(listener, router, connections, open, control.stopping.clone(), tasks.clone()));
+        Ok(Self { address, control, tasks })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Resolves when the server was told to stop and every connection is closed.
+    pub async fn ended(&mut self) {
+        self.tasks.wait().await;
+    }
+
+    /// Takes no new requests, cancels those that wait and closes what is idle. What runs goes on.
+    pub fn stop_taking(&self) {
+        self.tasks.close();
+        self.control.stopping.cancel();
+        self.control.engine.stop_waiting();
+        self.control.sessions.stop_taking();
+    }
+
+    /// Cancels what still runs.
+    pub fn cancel_running(&self) {
+        self.control.running.cancel_all(CancelReason::Stopping);
+        self.control.sessions.cancel_running();
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    connections: Arc<Semaphore>,
+    open: prometheus::IntGauge,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+) {
+    loop {
+        let next = async {
+            let place = Arc::clone(&connections).acquire_owned().await.ok()?;
+            Some((take_one(&listener).await, place))
+        };
+        let (socket, place) = tokio::select! {
+            () = stopping.cancelled() => return,
+            Some(taken) = next => taken,
+        };
+        let (router, stopping, open) = (router.clone(), stopping.clone(), open.clone());
+        tasks.spawn(async move {
+            open.inc();
+            connection::serve(socket, router, stopping).await;
+            open.dec();
+            drop(place);
+        });
+    }
+}
+
+async fn take_one(listener: &TcpListener) -> TcpStream {
+    // When there are no more file descriptors, the next may be free in a moment.
+    const MOMENT: Duration = Duration::from_millis(20);
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => return socket,
+            Err(_) => tokio::time::sleep(MOMENT).await,
+        }
+    }
+}

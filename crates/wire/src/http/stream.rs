@@ -1,0 +1,429 @@
+//! What the server says to one request, as events: progress first, the reply last.
+//!
+//! A **stream** holds the events until they are read, so that a slow reader holds up nobody, and a
+//! reader that lost its connection can go on where it was. At most one **reader** has it at a time.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::{body::Body, http::StatusCode};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::stream;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::json_rpc::Listener;
+
+/// How many events besides the reply may wait for a reader; older ones are superseded.
+const HELD: usize = 64;
+/// How often a silent stream says that it is alive, so that both ends notice when the other is gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// When a reader that lost its connection should come back.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The events of one stream.
+pub(crate) struct EventStream {
+    number: u64,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    events: VecDeque<Event>,
+    /// How many events there have been.
+    count: u64,
+    ended: Option<Instant>,
+    /// The status of a response that holds the reply alone.
+    status: StatusCode,
+    /// Which reader has the stream; they are counted from 1, and 0 is nobody.
+    reader: u64,
+    readers: u64,
+}
+
+struct Event {
+    number: u64,
+    json: Bytes,
+}
+
+/// What a stream began with.
+pub(crate) enum Beginning {
+    /// The reply, and nothing else.
+    Reply(StatusCode, Bytes),
+    /// Something that the reply comes after.
+    More,
+    /// It ended without a reply.
+    Nothing,
+}
+
+/// The name of an event, for a reader that wants to go on from there: the stream's number and its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventId {
+    pub(crate) stream: u64,
+    pub(crate) event: u64,
+}
+
+impl EventId {
+    /// Reads what the client sends back.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (stream, event) = text.split_once('-')?;
+        Some(Self { stream: stream.parse().ok()?, event: event.parse().ok()? })
+    }
+}
+
+impl Listener for Arc<EventStream> {
+    fn tell(&self, frame: String) {
+        self.push(frame);
+    }
+}
+
+impl EventStream {
+    /// A stream; its number tells it from others of the same session.
+    pub(crate) fn new(number: u64) -> Arc<Self> {
+        Arc::new(Self { number, state: Mutex::default(), changed: Notify::new() })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Adds an event. Nothing can follow the reply.
+    pub(crate) fn push(&self, frame: String) {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        if state.events.len() >= HELD {
+            state.events.pop_front();
+        }
+        state.add(frame);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Adds the reply, which is the last event. The status counts if it is also the first.
+    pub(crate) fn reply(&self, frame: String, status: StatusCode) {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        state.add(frame);
+        state.status = status;
+        state.ended = Some(Instant::now());
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Ends without a reply.
+    pub(crate) fn end(&self) {
+        self.lock().ended.get_or_insert_with(Instant::now);
+        self.changed.notify_waiters();
+    }
+
+    /// Sends the reader away; it may come back.
+    pub(crate) fn send_reader_away(&self) {
+        self.lock().reader = 0;
+        self.changed.notify_waiters();
+    }
+
+    /// Since when there is nothing more to come.
+    pub(crate) fn ended(&self) -> Option<Instant> {
+        self.lock().ended
+    }
+
+    pub(crate) fn has_reader(&self) -> bool {
+        self.lock().reader != 0
+    }
+
+    /// How much memory the events take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().events.iter().map(|event| event.json.len()).sum()
+    }
+
+    /// Waits for the first event.
+    pub(crate) async fn beginning(&self) -> Beginning {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let state = self.lock();
+                match (state.events.front(), state.ended) {
+                    (Some(only), Some(_)) if state.count == 1 => {
+                        return Beginning::Reply(state.status, only.json.clone());
+                    }
+                    (Some(_), _) => return Beginning::More,
+                    (None, Some(_)) => return Beginning::Nothing,
+                    (None, None) => {}
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits for the end, whatever comes before it, and gives the last event.
+    pub(crate) async fn last(&self) -> Option<(StatusCode, Bytes)> {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let state = self.lock();
+                if state.ended.is_some() {
+                    return state.events.back().map(|event| (state.status, event.json.clone()));
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Reads the events after the given one. Whoever read before reads no more.
+    pub(crate) fn read(self: &Arc<Self>, after: u64, style: ReadStyle) -> Reader {
+        let mut state = self.lock();
+        state.readers += 1;
+        state.reader = state.readers;
+        let generation = state.reader;
+        drop(state);
+        self.changed.notify_waiters();
+        Reader {
+            stream: Arc::clone(self),
+            generation,
+            after,
+            is_primed: !style.priming,
+            style,
+            is_finished: false,
+            watch: None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add(&mut self, frame: String) {
+        self.count += 1;
+        let mut json = frame.into_bytes();
+        // A frame ends with a newline on a pipe; an event has its own end.
+        while json.last() == Some(&b'\n') {
+            json.pop();
+        }
+        self.events.push_back(Event { number: self.count, json: json.into() });
+    }
+}
+
+/// How events are written.
+#[derive(Clone, Default)]
+pub(crate) struct ReadStyle {
+    /// With names, so that a reader can come back.
+    pub(crate) names: bool,
+    /// With an empty event at the start, which has a name too.
+    pub(crate) priming: bool,
+    /// Ends when this fires, whatever is still to come.
+    pub(crate) until: Option<CancellationToken>,
+}
+
+/// Reads a stream to one HTTP response.
+pub(crate) struct Reader {
+    stream: Arc<EventStream>,
+    generation: u64,
+    after: u64,
+    style: ReadStyle,
+    is_primed: bool,
+    is_finished: bool,
+    watch: Option<Watch>,
+}
+
+/// What to do when a client is gone before its reply.
+pub(crate) struct Watch(Option<Box<dyn FnOnce() + Send>>);
+
+impl Watch {
+    pub(crate) fn new(gone: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(gone)))
+    }
+
+    /// The client has its reply.
+    pub(crate) fn relieve(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(gone) = self.0.take() {
+            gone();
+        }
+    }
+}
+
+impl Reader {
+    /// Watches over the client from here on.
+    pub(crate) fn watched(mut self, watch: Watch) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
+    /// The body of a response.
+    pub(crate) fn into_body(self) -> Body {
+        Body::from_stream(stream::unfold(self, |mut reader| async move {
+            let chunk = reader.next().await?;
+            Some((Ok::<_, Infallible>(chunk), reader))
+        }))
+    }
+
+    /// The next events, as bytes; none after the last.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let stream = Arc::clone(&self.stream);
+            let mut changed = std::pin::pin!(stream.changed.notified());
+            changed.as_mut().enable();
+            if let Some(chunk) = self.take() {
+                return chunk;
+            }
+            let until = self.style.until.clone();
+            let told_to_end = async move {
+                match until {
+                    Some(until) => until.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = changed => {}
+                () = told_to_end => {
+                    self.is_finished = true;
+                    return None;
+                }
+                () = tokio::time::sleep(KEEP_ALIVE) => return Some(Bytes::from_static(b":\n\n")),
+            }
+        }
+    }
+
+    /// What can be read at once: `None` if nothing, `Some(None)` at the end.
+    fn take(&mut self) -> Option<Option<Bytes>> {
+        if self.is_finished {
+            return Some(None);
+        }
+        let mut chunk = BytesMut::new();
+        if !self.is_primed {
+            self.is_primed = true;
+            let (stream, after) = (self.stream.number, self.after);
+            chunk.put_slice(
+                format!("id: {stream}-{after}\nretry: {}\ndata: \n\n", RETRY.as_millis()).as_bytes(),
+            );
+        }
+        let state = self.stream.lock();
+        if state.reader != self.generation {
+            self.is_finished = true;
+        } else {
+            let after = self.after;
+            for event in state.events.iter().filter(|event| event.number > after) {
+                self.after = event.number;
+                if self.style.names {
+                    chunk.put_slice(format!("id: {}-{}\n", self.stream.number, event.number).as_bytes());
+                }
+                chunk.put_slice(b"data: ");
+                chunk.put_slice(&event.json);
+                chunk.put_slice(b"\n\n");
+            }
+            self.is_finished = state.ended.is_some();
+        }
+        match (chunk.is_empty(), self.is_finished) {
+            (true, true) => Some(None),
+            (true, false) => None,
+            (false, _) => Some(Some(chunk.freeze())),
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.stream.lock();
+        if state.reader == self.generation {
+            state.reader = 0;
+        }
+        drop(state);
+        if self.is_finished
+            && let Some(watch) = self.watch.take()
+        {
+            watch.relieve();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn text(mut reader: Reader) -> String {
+        let mut text = String::new();
+        while let Some(chunk) = reader.next().await {
+            text.push_str(std::str::from_utf8(&chunk).expect("text"));
+        }
+        text
+    }
+
+    #[tokio::test]
+    async fn events_come_in_order_and_nothing_follows_the_reply() {
+        let stream = EventStream::new(7);
+        stream.push("{\"progress\":1}\n".into());
+        stream.reply("{\"result\":{}}\n".into(), StatusCode::OK);
+        stream.push("{\"progress\":2}\n".into());
+        stream.reply("{\"result\":2}\n".into(), StatusCode::OK);
+        let style = ReadStyle { names: true, priming: true, until: None };
+        let expected = "id: 7-0\nretry: 500\ndata: \n\n\
+                        id: 7-1\ndata: {\"progress\":1}\n\nid: 7-2\ndata: {\"result\":{}}\n\n";
+        assert_eq!(text(stream.read(0, style)).await, expected);
+        assert_eq!(text(stream.read(1, ReadStyle::default())).await, "data: {\"result\":{}}\n\n");
+    }
+
+    #[tokio::test]
+    async fn a_new_reader_takes_over_and_the_old_one_ends() {
+        let stream = EventStream::new(1);
+        let mut old = stream.read(0, ReadStyle::default());
+        let new = stream.read(0, ReadStyle::default());
+        assert!(old.next().await.is_none());
+        drop(old);
+        assert!(stream.has_reader());
+        stream.reply("{}".into(), StatusCode::OK);
+        assert_eq!(text(new).await, "data: {}\n\n");
+        assert!(!stream.has_reader());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_leaves_before_the_end_is_noticed_and_one_that_stays_is_not() {
+        let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let watch = || {
+            let gone = Arc::clone(&gone);
+            Watch::new(move || gone.store(true, std::sync::atomic::Ordering::Relaxed))
+        };
+        let stream = EventStream::new(1);
+        stream.push("{}".into());
+        let mut reader = stream.read(0, ReadStyle::default()).watched(watch());
+        assert!(reader.next().await.is_some());
+        drop(reader);
+        assert!(gone.swap(false, std::sync::atomic::Ordering::Relaxed));
+        stream.reply("{}".into(), StatusCode::OK);
+        text(stream.read(0, ReadStyle::default()).watched(watch())).await;
+        assert!(!gone.load(std::sync::atomic::Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_reader_that_never_reads_holds_a_bounded_number_of_events() {
+        let stream = EventStream::new(1);
+        for _ in 0..10 * HELD {
+            stream.push("{}".into());
+        }
+        assert_eq!(stream.lock().events.len(), HELD);
+    }
+
+    #[test]
+    fn event_names_are_read_as_they_are_written() {
+        assert_eq!(EventId::read("3-14"), Some(EventId { stream: 3, event: 14 }));
+        for text in ["", "3", "3-", "-3", "3-x", "x-3", "3-1-4"] {
+            assert_eq!(EventId::read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Between frames and the SDK's messages.
+
+use pintle_contract::RequestId;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions,
+    JsonRpcMessage, NumberOrString, RequestMetaObject, ServerResult,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Origin;
+use crate::json_rpc;
+
+/// The SDK's form of a request under a number of ours. `Err` says what is wrong with the params.
+pub(crate) fn request(
+    method: &str,
+    params: Value,
+    number: i64,
+    origin: Origin,
+) -> Result<ClientJsonRpcMessage, String> {
+    let mut request = client_request(method, params, number)?;
+    if let Some(reply_stream) = origin.reply_stream.clone() {
+        request.extensions_mut().insert(reply_stream);
+    }
+    request.extensions_mut().insert(origin);
+    Ok(ClientJsonRpcMessage::request(request, NumberOrString::Number(number)))
+}
+
+/// The most frequent request is built by hand: the SDK would copy its arguments several times while it
+/// tries what kind of message it is.
+fn client_request(method: &str, mut params: Value, number: i64) -> Result<ClientRequest, String> {
+    let plain = params.as_object().is_some_and(|params| {
+        params.keys().all(|key| matches!(key.as_str(), "name" | "arguments" | "_meta"))
+    });
+    if method == "tools/call" && plain {
+        return call_request(&mut params);
+    }
+    let message = json!({"jsonrpc": "2.0", "id": number, "method": method, "params": params});
+    match serde_json::from_value::<ClientJsonRpcMessage>(message) {
+        Ok(JsonRpcMessage::Request(request)) => Ok(request.request),
+        Ok(_) => Err("this is not a request".into()),
+        Err(_) => Err(format!("the params of `{method}` do not match the protocol")),
+    }
+}
+
+fn call_request(params: &mut Value) -> Result<ClientRequest, String> {
+    let Some(name) = params["name"].as_str() else {
+        return Err("`name` must be the name of a tool".into());
+    };
+    let mut call = CallToolRequestParams::new(name.to_owned());
+    call.arguments = match params["arguments"].take() {
+        Value::Null => None,
+        Value::Object(arguments) => Some(arguments),
+        _ => return Err("`arguments` must be an object".into()),
+    };
+    let mut request = CallToolRequest::new(call);
+    if let Some(meta) = params.get_mut("_meta") {
+        let meta: RequestMetaObject =
+            serde_json::from_value(meta.take()).map_err(|_| "`_meta` must be an object")?;
+        request.extensions.insert(meta);
+    }
+    Ok(ClientRequest::CallToolRequest(request))
+}
+
+/// The SDK's form of a notification; none if it cannot read it.
+pub(crate) fn notification(method: &str, params: Value) -> Option<ClientJsonRpcMessage> {
+    let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+    match serde_json::from_value(message) {
+        Ok(message @ JsonRpcMessage::Notification(_)) => Some(message),
+        _ => None,
+    }
+}
+
+/// The SDK's form of the news that a request is cancelled.
+pub(crate) fn cancelled(mut params: Value, number: i64) -> Option<ClientJsonRpcMessage> {
+    params["requestId"] = json!(number);
+    notification("notifications/cancelled", params)
+}
+
+/// The frame of a success.
+pub(crate) fn result_frame(id: &RequestId, result: ServerResult) -> String {
+    json_rpc::reply(Some(id), "result", &result_json(result))
+}
+
+/// The frame of an error.
+pub(crate) fn error_frame(id: &RequestId, error: &ErrorData) -> String {
+    json_rpc::reply(Some(id), "error", &to_json(error))
+}
+
+pub(crate) fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// The JSON of a result; a list of tools gets back the members that the SDK has no place for.
+fn result_json(result: ServerResult) -> String {
+    let ServerResult::ListToolsResult(_) = &result else { return to_json(&result) };
+    let mut value = serde_json::to_value(&result).unwrap_or_default();
+    for tool in value["tools"].as_array_mut().into_iter().flatten() {
+        for name in ["schemaVersion", "toolingVersion"] {
+            tool[name] = tool["_meta"][format!("pintle/{name}")].clone();
+        }
+    }
+    value.to_string()
+}
