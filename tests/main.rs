@@ -8,6 +8,7 @@ mod cancel;
 mod command_line;
 mod failures;
 mod framing;
+mod http;
 mod idempotency;
 mod lifecycle;
 mod log;

@@ -1,5 +1,7 @@
 //! The real binary, started and spoken to.
 
+pub mod http;
+
 use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Read, Write},
@@ -68,6 +70,11 @@ impl Setup {
         Self::new()
             .env("SYN_SCHEMAS_DIR", data().join("schemas"))
             .env("SYN_EXAMPLES_DIR", data().join("examples"))
+    }
+
+    /// Over HTTP, on any port that is free.
+    pub fn http(self) -> Self {
+        self.args(["--http", "127.0.0.1:0", "--auth", "none"])
     }
 
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {

@@ -7,18 +7,19 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
+use axum::{
+    Router,
+    http::{Extensions, Request},
 };
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
     time::Sleep,
 };
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
 /// How long a client may take over the head of a request, or be silent between two of them.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
@@ -32,21 +33,40 @@ const READ_AHEAD: usize = 64 << 10;
 pub(crate) async fn serve(socket: TcpStream, router: Router, stopping: CancellationToken) {
     // Replies are written whole; waiting for more to send only delays them.
     let _ = socket.set_nodelay(true);
+    let connection = Connection(CancellationToken::new());
+    let closed = connection.0.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(connection.clone());
+        let router = router.clone();
+        async move { router.oneshot(request).await }
+    });
     let io = TokioIo::new(Impatient { socket, stalled: None });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(READ_AHEAD)
-        .serve_connection(io, TowerToHyperService::new(router));
+        .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = stopping.cancelled() => None,
-    };
-    if ended.is_none() {
-        connection.as_mut().graceful_shutdown();
+    tokio::select! {
         // A connection that breaks ends like any other.
-        let _ = connection.await;
+        _ = connection.as_mut() => return,
+        () = closed.cancelled() => return,
+        () = stopping.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    tokio::select! {
+        _ = connection => {}
+        () = closed.cancelled() => {}
+    }
+}
+
+/// Closes a connection, whatever is still to be sent. Travels with its requests.
+#[derive(Clone)]
+pub(crate) struct Connection(CancellationToken);
+
+impl Connection {
+    /// The connection that a request came by.
+    pub(crate) fn of(extensions: &Extensions) -> Option<CancellationToken> {
+        extensions.get::<Self>().map(|connection| connection.0.clone())
     }
 }
 

@@ -8,6 +8,7 @@ mod mcp;
 mod origin;
 mod refusal;
 mod respond;
+mod room;
 mod rpc;
 mod running;
 mod server;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use health::HttpMetrics;
 use mcp::Sessions;
 use pintle_engine::{Caller, Engine};
+use room::Room;
 use running::Running;
 pub(crate) use running::Ticket;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +36,7 @@ pub(crate) struct Shared<H> {
     caller: Arc<Caller>,
     sessions: Arc<Sessions>,
     running: Arc<Running>,
+    room: Arc<Room>,
     stopping: CancellationToken,
     metrics: HttpMetrics,
 }

@@ -7,10 +7,11 @@ use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
 };
+use bytes::Bytes;
 
 use super::{
     refusal::{empty, json_response},
-    stream::{Beginning, EventStream, ReadStyle, Reader, Watch},
+    stream::{Beginning, EventStream, ReadStyle, Reader, ReplyBody, Watch},
 };
 
 /// How long a reply may take to be sent as plain JSON.
@@ -61,16 +62,21 @@ pub(crate) async fn respond(
         let last = stream.last().await;
         watch.relieve();
         return match last {
-            Some((status, json)) => json_response(status, json),
+            Some((status, json)) => reply_response(status, json, stream),
             None => empty(StatusCode::NO_CONTENT),
         };
     }
     let beginning = tokio::time::timeout(AT_ONCE, stream.beginning()).await;
     watch.relieve();
     match beginning {
-        Ok(Beginning::Reply(status, json)) if accepts.json => json_response(status, json),
+        Ok(Beginning::Reply(status, json)) if accepts.json => reply_response(status, json, stream),
         _ => event_response(stream.read(0, style).watched(Watch::new(move || gone(may_return)))),
     }
+}
+
+/// A response that is the reply alone.
+fn reply_response(status: StatusCode, json: Bytes, stream: &Arc<EventStream>) -> Response<Body> {
+    json_response(status, Body::new(ReplyBody::new(json, Arc::clone(stream))))
 }
 
 /// A response of events.

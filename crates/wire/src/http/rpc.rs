@@ -12,8 +12,11 @@ use pintle_engine::{
 };
 use rmcp::ServerHandler;
 
+use tokio_util::sync::CancellationToken;
+
 use super::{
     Shared,
+    connection::Connection,
     layers::{Framed, refuse},
     refusal::{empty, json_response, plain_refusal, status},
     respond::{Accepts, respond},
@@ -36,7 +39,7 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
         Message::Notification(_) | Message::Response(_) => return empty(StatusCode::ACCEPTED),
     };
     match opened.dialect {
-        Dialect::Direct => call(shared, opened, accepts).await,
+        Dialect::Direct => call(shared, opened, accepts, Connection::of(&parts.extensions)).await,
         Dialect::Control if opened.method == "$/cancelRequest" => {
             json_response(StatusCode::OK, frame(direct::result(opened.id.as_ref(), "{}")))
         }
@@ -52,8 +55,10 @@ async fn call<H: ServerHandler + Clone>(
     shared: Arc<Shared<H>>,
     mut opened: Opened,
     accepts: Accepts,
+    connection: Option<CancellationToken>,
 ) -> Response<Body> {
-    let stream = EventStream::new(0);
+    let stream = EventStream::new(0, Arc::clone(&shared.room));
+    stream.read_by(connection);
     let (cancel, ticket) = shared.running.enter();
     if shared.options.progress_always && accepts.events && opened.meta.progress_token.is_none() {
         opened.meta.progress_token = opened.id.as_ref().map(|id| id.key().into());

@@ -62,6 +62,7 @@ impl HttpServer {
             caller: Arc::new(Caller::anonymous()),
             sessions: Arc::default(),
             running: Arc::default(),
+            room: Arc::default(),
             stopping: CancellationToken::new(),
         });
         let control = Control {

@@ -6,16 +6,20 @@
 use std::{
     collections::VecDeque,
     convert::Infallible,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use axum::{body::Body, http::StatusCode};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::stream;
+use http_body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::room::{Place, Room};
 use crate::json_rpc::Listener;
 
 /// How many events besides the reply may wait for a reader; older ones are superseded.
@@ -25,9 +29,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// When a reader that lost its connection should come back.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// How much is handed to a connection at a time: the rest stays where it is counted.
+const PIECE: usize = 64 << 10;
+
 /// The events of one stream.
 pub(crate) struct EventStream {
     number: u64,
+    room: Arc<Room>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -43,6 +51,9 @@ struct State {
     /// Which reader has the stream; they are counted from 1, and 0 is nobody.
     reader: u64,
     readers: u64,
+    /// The connection of whoever reads, to be closed if the reply has to be let go.
+    connection: Option<CancellationToken>,
+    place: Option<Place>,
 }
 
 struct Event {
@@ -83,8 +94,27 @@ impl Listener for Arc<EventStream> {
 
 impl EventStream {
     /// A stream; its number tells it from others of the same session.
-    pub(crate) fn new(number: u64) -> Arc<Self> {
-        Arc::new(Self { number, state: Mutex::default(), changed: Notify::new() })
+    pub(crate) fn new(number: u64, room: Arc<Room>) -> Arc<Self> {
+        Arc::new(Self { number, room, state: Mutex::default(), changed: Notify::new() })
+    }
+
+    /// The connection that reads from here on.
+    pub(crate) fn read_by(&self, connection: Option<CancellationToken>) {
+        self.lock().connection = connection;
+    }
+
+    /// Forgets everything: there is no room for it.
+    pub(crate) fn let_go(&self) {
+        let mut state = self.lock();
+        state.events.clear();
+        state.ended.get_or_insert_with(Instant::now);
+        state.reader = 0;
+        let connection = state.connection.take();
+        drop(state);
+        if let Some(connection) = connection {
+            connection.cancel();
+        }
+        self.changed.notify_waiters();
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -106,11 +136,13 @@ impl EventStream {
     }
 
     /// Adds the reply, which is the last event. The status counts if it is also the first.
-    pub(crate) fn reply(&self, frame: String, status: StatusCode) {
+    pub(crate) fn reply(self: &Arc<Self>, frame: String, status: StatusCode) {
+        let place = self.room.take(frame.len(), Arc::downgrade(self));
         let mut state = self.lock();
         if state.ended.is_some() {
             return;
         }
+        state.place = place;
         state.add(frame);
         state.status = status;
         state.ended = Some(Instant::now());
@@ -194,6 +226,7 @@ impl EventStream {
             is_primed: !style.priming,
             style,
             is_finished: false,
+            pieces: VecDeque::new(),
             watch: None,
         }
     }
@@ -234,6 +267,8 @@ pub(crate) struct Reader {
     style: ReadStyle,
     is_primed: bool,
     is_finished: bool,
+    /// What has been taken from the stream but not been sent.
+    pieces: VecDeque<Bytes>,
     watch: Option<Watch>,
 }
 
@@ -303,38 +338,84 @@ impl Reader {
 
     /// What can be read at once: `None` if nothing, `Some(None)` at the end.
     fn take(&mut self) -> Option<Option<Bytes>> {
-        if self.is_finished {
-            return Some(None);
+        if self.pieces.is_empty() && !self.is_finished {
+            self.gather();
         }
-        let mut chunk = BytesMut::new();
+        match (self.pieces.pop_front(), self.is_finished) {
+            (Some(piece), _) => Some(Some(piece)),
+            (None, true) => Some(None),
+            (None, false) => None,
+        }
+    }
+
+    /// Takes from the stream what is there.
+    fn gather(&mut self) {
+        let number = self.stream.number;
         if !self.is_primed {
             self.is_primed = true;
-            let (stream, after) = (self.stream.number, self.after);
-            chunk.put_slice(
-                format!("id: {stream}-{after}\nretry: {}\ndata: \n\n", RETRY.as_millis()).as_bytes(),
-            );
+            let (after, retry) = (self.after, RETRY.as_millis());
+            self.pieces.push_back(format!("id: {number}-{after}\nretry: {retry}\ndata: \n\n").into());
         }
         let state = self.stream.lock();
         if state.reader != self.generation {
             self.is_finished = true;
-        } else {
-            let after = self.after;
-            for event in state.events.iter().filter(|event| event.number > after) {
-                self.after = event.number;
-                if self.style.names {
-                    chunk.put_slice(format!("id: {}-{}\n", self.stream.number, event.number).as_bytes());
-                }
-                chunk.put_slice(b"data: ");
-                chunk.put_slice(&event.json);
-                chunk.put_slice(b"\n\n");
+            return;
+        }
+        let after = self.after;
+        for event in state.events.iter().filter(|event| event.number > after) {
+            self.after = event.number;
+            let name =
+                if self.style.names { format!("id: {number}-{}\n", event.number) } else { String::new() };
+            if event.json.len() <= PIECE {
+                let whole = [name.as_bytes(), b"data: ", &event.json, b"\n\n"].concat();
+                self.pieces.push_back(whole.into());
+            } else {
+                self.pieces.push_back(format!("{name}data: ").into());
+                self.pieces.extend(pieces(&event.json));
+                self.pieces.push_back(Bytes::from_static(b"\n\n"));
             }
-            self.is_finished = state.ended.is_some();
         }
-        match (chunk.is_empty(), self.is_finished) {
-            (true, true) => Some(None),
-            (true, false) => None,
-            (false, _) => Some(Some(chunk.freeze())),
-        }
+        self.is_finished = state.ended.is_some();
+    }
+}
+
+/// Something large, bit by bit, without copying it.
+fn pieces(whole: &Bytes) -> impl Iterator<Item = Bytes> + use<> {
+    let whole = whole.clone();
+    (0..whole.len()).step_by(PIECE).map(move |start| whole.slice(start..whole.len().min(start + PIECE)))
+}
+
+/// A body that holds a reply alone. The stream is held with it, and so the reply's place is.
+pub(crate) struct ReplyBody {
+    json: Bytes,
+    _stream: Arc<EventStream>,
+}
+
+impl ReplyBody {
+    pub(crate) fn new(json: Bytes, stream: Arc<EventStream>) -> Self {
+        Self { json, _stream: stream }
+    }
+}
+
+impl http_body::Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let length = self.json.len().min(PIECE);
+        let piece = self.json.split_to(length);
+        Poll::Ready((length > 0).then(|| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.json.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.json.len() as u64)
     }
 }
 
@@ -346,6 +427,7 @@ impl Drop for Reader {
         }
         drop(state);
         if self.is_finished
+            && self.pieces.is_empty()
             && let Some(watch) = self.watch.take()
         {
             watch.relieve();
@@ -367,7 +449,7 @@ mod tests {
 
     #[tokio::test]
     async fn events_come_in_order_and_nothing_follows_the_reply() {
-        let stream = EventStream::new(7);
+        let stream = EventStream::new(7, Arc::default());
         stream.push("{\"progress\":1}\n".into());
         stream.reply("{\"result\":{}}\n".into(), StatusCode::OK);
         stream.push("{\"progress\":2}\n".into());
@@ -381,7 +463,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_new_reader_takes_over_and_the_old_one_ends() {
-        let stream = EventStream::new(1);
+        let stream = EventStream::new(1, Arc::default());
         let mut old = stream.read(0, ReadStyle::default());
         let new = stream.read(0, ReadStyle::default());
         assert!(old.next().await.is_none());
@@ -399,7 +481,7 @@ mod tests {
             let gone = Arc::clone(&gone);
             Watch::new(move || gone.store(true, std::sync::atomic::Ordering::Relaxed))
         };
-        let stream = EventStream::new(1);
+        let stream = EventStream::new(1, Arc::default());
         stream.push("{}".into());
         let mut reader = stream.read(0, ReadStyle::default()).watched(watch());
         assert!(reader.next().await.is_some());
@@ -412,7 +494,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_never_reads_holds_a_bounded_number_of_events() {
-        let stream = EventStream::new(1);
+        let stream = EventStream::new(1, Arc::default());
         for _ in 0..10 * HELD {
             stream.push("{}".into());
         }

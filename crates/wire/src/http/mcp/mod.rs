@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Shared,
+    connection::Connection,
     layers::{Framed, refuse},
     refusal::{empty, numbered_refusal, plain_refusal},
     respond::{Accepts, event_response, respond},
@@ -48,11 +49,18 @@ impl ReplyStream {
     }
 }
 
+/// How a client takes its reply.
+struct Reading {
+    accepts: Accepts,
+    connection: Option<CancellationToken>,
+}
+
 pub(crate) async fn post<H: ServerHandler + Clone>(
     shared: Arc<Shared<H>>,
     request: Framed,
 ) -> Response<Body> {
     let (parts, message) = request.into_parts();
+    let connection = Connection::of(&parts.extensions);
     let headers = parts.headers;
     let accepts = Accepts::read(&headers);
     if accepts.nothing() {
@@ -63,7 +71,7 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
     }
     match message {
         Message::Request(opened) if opened.dialect == Dialect::Mcp => {
-            answer(&shared, &headers, accepts, opened).await
+            answer(&shared, &headers, Reading { accepts, connection }, opened).await
         }
         Message::Request(opened) => {
             let fault = Fault::invalid(Stage::Method, "/mcp takes MCP only")
@@ -88,7 +96,7 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
 async fn answer<H: ServerHandler + Clone>(
     shared: &Arc<Shared<H>>,
     headers: &HeaderMap,
-    accepts: Accepts,
+    client: Reading,
     opened: Opened,
 ) -> Response<Body> {
     let schema = |name: &str| shared.handler.get_tool(name).map(|tool| tool.input_schema);
@@ -110,12 +118,12 @@ async fn answer<H: ServerHandler + Clone>(
         return refuse(shared, Refused { id: None, method: Some(opened.method), fault }, 0).await;
     };
     match era {
-        Era::Stateless => answer_alone(shared, accepts, opened, id).await,
+        Era::Stateless => answer_alone(shared, client, opened, id).await,
         Era::Session if opened.method == "initialize" && !headers.contains_key(SESSION_ID) => {
-            open_session(shared, accepts, opened, id).await
+            open_session(shared, client, opened, id).await
         }
         Era::Session => match session(shared, headers) {
-            Ok(session) => answer_in_session(shared, &session, accepts, opened, id).await,
+            Ok(session) => answer_in_session(shared, &session, client, opened, id).await,
             Err(response) => *response,
         },
     }
@@ -123,11 +131,12 @@ async fn answer<H: ServerHandler + Clone>(
 
 async fn answer_alone<H: ServerHandler + Clone>(
     shared: &Arc<Shared<H>>,
-    accepts: Accepts,
+    client: Reading,
     opened: Opened,
     id: RequestId,
 ) -> Response<Body> {
-    let stream = EventStream::new(0);
+    let stream = EventStream::new(0, Arc::clone(&shared.room));
+    stream.read_by(client.connection);
     let (cancel, ticket) = shared.running.enter();
     // Whoever only listens is let go when the server stops; everything else is answered.
     let listens = opened.method == "subscriptions/listen";
@@ -145,16 +154,16 @@ async fn answer_alone<H: ServerHandler + Clone>(
         cancel.cancel(CancelReason::Silent);
         end.cancel();
     };
-    respond(&stream, accepts, ReadStyle { until, ..ReadStyle::default() }, gone).await
+    respond(&stream, client.accepts, ReadStyle { until, ..ReadStyle::default() }, gone).await
 }
 
 async fn open_session<H: ServerHandler + Clone>(
     shared: &Arc<Shared<H>>,
-    accepts: Accepts,
+    client: Reading,
     opened: Opened,
     id: RequestId,
 ) -> Response<Body> {
-    let Some(session) = shared.sessions.open(shared.handler.clone()) else {
+    let Some(session) = shared.sessions.open(Arc::clone(&shared.room), shared.handler.clone()) else {
         let fault = Fault::new(ErrorCode::QueueOverloaded, "there are too many sessions, all of them busy")
             .hint("try again in a moment");
         let refused = Refused { id: Some(id), method: Some(opened.method), fault };
@@ -164,9 +173,9 @@ async fn open_session<H: ServerHandler + Clone>(
     };
     let version = opened.params["protocolVersion"].as_str().map(str::to_owned);
     session.learn_revision(version.as_deref());
-    let mut response = answer_in_session(shared, &session, accepts, opened, id).await;
+    let mut response = answer_in_session(shared, &session, client, opened, id).await;
     match HeaderValue::from_str(&session.id) {
-        Ok(value) if response.status() == StatusCode::OK => {
+        Ok(value) if response.status() == StatusCode::OK && !session.has_failed() => {
             response.headers_mut().insert(SESSION_ID, value);
         }
         _ => {
@@ -179,7 +188,7 @@ async fn open_session<H: ServerHandler + Clone>(
 async fn answer_in_session<H: ServerHandler + Clone>(
     shared: &Arc<Shared<H>>,
     session: &Arc<Session>,
-    accepts: Accepts,
+    client: Reading,
     opened: Opened,
     id: RequestId,
 ) -> Response<Body> {
@@ -188,6 +197,7 @@ async fn answer_in_session<H: ServerHandler + Clone>(
         return refuse(shared, Refused { id: Some(id), method: Some(method), fault: id_taken() }, 0).await;
     };
     let stream = session.new_stream();
+    stream.read_by(client.connection);
     let origin = origin(shared, &opened, &id, &stream, cancel);
     let sent = session.request(&method, opened.params, id.clone(), Arc::clone(&stream), origin).await;
     let number = match sent {
@@ -202,7 +212,7 @@ async fn answer_in_session<H: ServerHandler + Clone>(
     let (watched, left) = (Arc::clone(session), Arc::clone(&stream));
     let gone = move |may_return| watched.abandoned(number, Arc::clone(&left), may_return);
     let style = ReadStyle { names: true, priming: session.knows_priming(), until: None };
-    let response = respond(&stream, accepts, style, gone).await;
+    let response = respond(&stream, client.accepts, style, gone).await;
     session.settled(&stream, &response);
     response
 }
@@ -289,6 +299,7 @@ pub(crate) async fn get<H: ServerHandler + Clone>(
         until: (stream.number() == 0).then(|| shared.stopping.clone()),
     };
     let reader = stream.read(after, style);
+    stream.read_by(Connection::of(request.extensions()));
     event_response(match session.number_of(&stream) {
         Some(number) => {
             let watch = super::stream::Watch::new(move || session.abandoned(number, stream, true));

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::{
-    http::stream::EventStream,
+    http::{room::Room, stream::EventStream},
     mcp::{Gone, Origin, Pending, message},
 };
 
@@ -43,16 +43,22 @@ const READ_STREAMS_KEPT: usize = 16;
 /// The largest of those, in bytes.
 const READ_STREAM_BYTES: usize = 64 << 10;
 
+/// Our number of the request that opens a session.
+const HANDSHAKE: NumberOrString = NumberOrString::Number(0);
+
 /// A session. Its own stream, number 0, carries what belongs to no request.
 pub(crate) struct Session {
     pub(crate) id: Arc<str>,
     pub(crate) in_flight: InFlight,
     pub(crate) standalone: Arc<EventStream>,
+    room: Arc<Room>,
     sender: Mutex<Option<mpsc::Sender<ClientJsonRpcMessage>>>,
     pending: Pending<ReplyTo>,
     streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
     last_stream: AtomicU64,
     last_used: Mutex<Instant>,
+    /// Whether the handshake failed.
+    has_failed: AtomicBool,
     /// Whether the client's revision knows events that only have a name.
     knows_priming: AtomicBool,
 }
@@ -68,6 +74,7 @@ impl Session {
     /// Opens a session and starts serving it. `ended` is called when it is over.
     pub(crate) fn open(
         id: Arc<str>,
+        room: Arc<Room>,
         handler: impl ServerHandler,
         ended: impl FnOnce(&Session) + Send + 'static,
     ) -> Arc<Self> {
@@ -75,12 +82,14 @@ impl Session {
         let session = Arc::new(Self {
             id,
             in_flight: InFlight::default(),
-            standalone: EventStream::new(0),
+            standalone: EventStream::new(0, Arc::clone(&room)),
+            room,
             sender: Mutex::new(Some(sender)),
             pending: Pending::default(),
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
             last_used: Mutex::new(Instant::now()),
+            has_failed: AtomicBool::new(false),
             knows_priming: AtomicBool::new(false),
         });
         let transport = SessionTransport { session: Arc::clone(&session), receiver };
@@ -172,7 +181,8 @@ impl Session {
 
     /// A stream for a request's reply.
     pub(crate) fn new_stream(&self) -> Arc<EventStream> {
-        EventStream::new(self.last_stream.fetch_add(1, Ordering::Relaxed) + 1)
+        let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
+        EventStream::new(number, Arc::clone(&self.room))
     }
 
     /// Keeps a stream for readers who lose their connection.
@@ -199,6 +209,11 @@ impl Session {
             0 => Some(Arc::clone(&self.standalone)),
             _ => self.streams().get(&number).cloned(),
         }
+    }
+
+    /// Whether the handshake was answered with an error.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn learn_revision(&self, version: Option<&str>) {
@@ -271,6 +286,9 @@ impl Session {
             }
             JsonRpcMessage::Error(error) => {
                 let Some(number) = error.id.as_ref() else { return };
+                if *number == HANDSHAKE {
+                    self.has_failed.store(true, Ordering::Relaxed);
+                }
                 self.settle(number, |id| message::error_frame(id, &error.error));
             }
             other => {

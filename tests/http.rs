@@ -1,0 +1,618 @@
+//! HTTP: places, statuses, sessions, streams and what becomes of calls whose client leaves.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{
+    PATIENCE, Server, Setup,
+    http::{Client, Event, MODERN, initialize, modern},
+    pintle, request, run,
+};
+
+const LEGACY: &str = "2025-11-25";
+
+fn start() -> Server {
+    Setup::fixtures().http().start()
+}
+
+fn echo(value: Value) -> Value {
+    json!({"name": "test_echo", "arguments": {"value": value}})
+}
+
+fn sleep(ms: u64) -> Value {
+    json!({"name": "test_sleep", "arguments": {"ms": ms}})
+}
+
+/// Waits until something is so.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never came to be: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until this many calls of `test_sleep` are running.
+fn wait_until_running(server: &Server, count: u64) {
+    wait_until("calls are running", || server.metric("pintle_calls_running") == count);
+}
+
+#[test]
+fn the_ready_line_names_the_port_and_a_signal_ends_the_server() {
+    let mut server = start();
+    assert!(server.path("ready").exists());
+    assert_ne!(server.address().port(), 0);
+    assert!(server.address().ip().is_loopback());
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!server.path("ready").exists());
+}
+
+#[test]
+fn http_needs_auth_none_and_an_address_of_this_machine() {
+    for (arguments, expected) in [
+        (vec!["--http", "127.0.0.1:0"], "--auth none"),
+        (vec!["--http", "0.0.0.0:0", "--auth", "none"], "127.0.0.1:9999"),
+        (vec!["--http", "192.0.2.1:0", "--auth", "none"], "127.0.0.1:9999"),
+        (vec!["--http", "nonsense", "--auth", "none"], "127.0.0.1:9999"),
+        (vec!["--http", "127.0.0.1:0", "--auth", "jwt"], "none"),
+        (vec!["--http", "127.0.0.1:0", "--stdio"], "--stdio"),
+    ] {
+        let (code, output, errors) = run(pintle().arg("serve").args(&arguments), b"");
+        assert_ne!(code, Some(0), "{arguments:?}");
+        assert!(output.is_empty() && errors.contains(expected), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_a_clear_error() {
+    let server = start();
+    let address = server.address().to_string();
+    let (code, _, errors) = run(pintle().args(["serve", "--http", &address, "--auth", "none"]), b"");
+    assert_ne!(code, Some(0));
+    assert!(errors.contains(&address), "{errors}");
+}
+
+#[test]
+fn health_and_metrics_are_served() {
+    let server = start();
+    let mut client = server.connect();
+    for place in ["/healthz", "/readyz"] {
+        let answer = client.get(place);
+        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"), "{place}");
+    }
+    client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1})));
+    client.post("/rpc", &request(json!(1), "test_panic", json!({})));
+    let metrics = client.get("/metrics").body;
+    for line in [
+        r#"pintle_calls_total{code="OK",route="tool",tool="test_echo",transport="http"} 1"#,
+        r#"pintle_calls_total{code="INTERNAL",route="tool",tool="test_panic",transport="http"} 1"#,
+        r#"pintle_http_requests_total{place="/rpc",status="200"} 2"#,
+        "pintle_calls_running 0",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");
+    }
+    assert_eq!(client.get("/nothing").refusal(), (404, 404));
+    assert_eq!(client.get("/rpc").refusal(), (405, 405));
+}
+
+#[test]
+fn direct_requests_are_answered_with_the_status_of_the_table() {
+    let server = Setup::fixtures().http().args(["--timeout", "test_sleep=50ms"]).start();
+    let mut client = server.connect();
+    for (body, status, number) in [
+        (r#"{"jsonrpc":"2.0","id":7,"method":"test_echo","params":{"value":1}}"#, 200, None),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"no_such_tool","params":{}}"#, 200, None),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"mcp.discover","params":{}}"#, 200, None),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"test_panic","params":{}}"#, 200, Some(-32603)),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"test_sleep","params":{"ms":60000}}"#, 200, Some(504)),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"test_bad_output","params":{}}"#, 200, Some(502)),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"test_echo","params":{"x":1}}"#, 400, Some(-32602)),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{}}"#, 400, Some(-32601)),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"test_echo","params":{},"x":1}"#, 400, Some(-32600)),
+        (r#"{"jsonrpc":"2.0","id":7"#, 400, Some(-32700)),
+        ("[]", 400, Some(-32600)),
+        ("", 400, Some(-32700)),
+    ] {
+        let answer = client.post_bytes("/rpc", body.as_bytes());
+        let message = answer.message();
+        assert_eq!(
+            (answer.status, message["error"]["code"].as_i64()),
+            (status, number),
+            "{body}: {answer:?}"
+        );
+        let has_id = !matches!(number, Some(-32700)) && body != "[]";
+        assert_eq!(message["id"], if has_id { json!(7) } else { Value::Null }, "{body}");
+    }
+    // Ids come back as they were written, and nothing here has a memory of ids.
+    for id in ["1.0", "12345678901234567890", "\"é\"", "\"\\u00e9\""] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test_echo","params":{{"value":1}}}}"#);
+        let answer = client.post_bytes("/rpc", body.as_bytes());
+        assert!(answer.body.contains(&format!(r#""id":{id},"#)), "{}", answer.body);
+    }
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}});
+    let answer = client.post("/rpc", &cancel);
+    assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+}
+
+#[test]
+fn a_body_over_the_limit_is_413_and_the_connection_goes_on() {
+    let server = Setup::fixtures().http().args(["--max-request-bytes", "1000"]).start();
+    for place in ["/rpc", "/mcp"] {
+        let mut client = server.connect();
+        for size in [1001, 100_000, 5_000_000] {
+            let answer = client.post_bytes(place, &vec![b' '; size]);
+            assert_eq!(answer.refusal(), (413, -32600), "{place} {size}");
+            assert_eq!(answer.message()["error"]["data"]["details"]["reason"], json!("payload_too_large"));
+        }
+        let answer = client.get("/healthz");
+        assert_eq!(answer.status, 200);
+    }
+    // Also when the length is not told beforehand.
+    let mut client = server.connect();
+    let head = "POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                transfer-encoding: chunked\r\n\r\n";
+    client.write(head.as_bytes()).expect("the server reads");
+    for _ in 0..10 {
+        client.write(format!("fa\r\n{}\r\n", " ".repeat(250)).as_bytes()).expect("the server reads");
+    }
+    client.write(b"0\r\n\r\n").expect("the server reads");
+    assert_eq!(client.answer().refusal(), (413, -32600));
+}
+
+#[test]
+fn foreign_hosts_and_origins_are_refused_and_the_own_are_not() {
+    let server = start();
+    let own = format!("http://{}", server.address());
+    let body = request(json!(1), "test_echo", json!({"value": 1}));
+    for place in ["/rpc", "/mcp"] {
+        for (name, value, status) in [
+            ("origin", "http://evil.test", 403),
+            ("origin", "null", 403),
+            ("origin", "http://127.0.0.1:1", 403),
+            ("host", "evil.test", 403),
+            ("host", "evil.test:80", 403),
+            ("host", "a b", 400),
+        ] {
+            let mut client = server.connect();
+            client.set(name, value);
+            let answer = client.post(place, &body);
+            assert_eq!(answer.status, status, "{place} {name}: {value}");
+            assert!(answer.message()["error"]["data"]["code"].is_string(), "{answer:?}");
+        }
+    }
+    let mut client = server.connect();
+    assert_eq!(client.set("origin", &own).post("/rpc", &body).status, 200);
+    let port = server.address().port();
+    client.set("host", &format!("localhost:{port}")).set("origin", &format!("http://localhost:{port}"));
+    assert_eq!(client.post("/rpc", &body).status, 200);
+    let two = "POST /rpc HTTP/1.1\r\nhost: localhost\r\nhost: evil.test\r\n\r\n";
+    let mut client = server.connect();
+    client.write(two.as_bytes()).expect("the server reads");
+    assert_eq!(client.response().status, 400);
+}
+
+#[test]
+fn allowed_hosts_and_origins_may_be_added() {
+    let setup = Setup::fixtures().http();
+    let server = setup.args(["--allow-host", "pintle.test", "--allow-origin", "https://app.test"]).start();
+    let mut client = server.connect();
+    client.set("host", "pintle.test:80").set("origin", "https://app.test");
+    assert_eq!(client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1}))).status, 200);
+}
+
+#[test]
+fn the_protocols_own_refusals_have_its_own_numbers() {
+    let server = start();
+    let headers = |method: &'static str, name: Option<&'static str>| {
+        let mut headers = vec![("mcp-protocol-version", MODERN), ("mcp-method", method)];
+        headers.extend(name.map(|name| ("mcp-name", name)));
+        headers
+    };
+    let call = |version: &str| {
+        let mut message = modern(json!(5), "tools/call", echo(json!(1)));
+        message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(version);
+        message
+    };
+    let bare = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": {}});
+    let half = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}});
+    let half = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": half});
+    let unknown =
+        [("mcp-protocol-version", "2099-01-01"), ("mcp-method", "tools/call"), ("mcp-name", "test_echo")];
+    let good = headers("tools/call", Some("test_echo"));
+    let twice = [&good[..], &[("mcp-name", "test_echo")]].concat();
+    for (what, headers, message, expected) in [
+        ("header and body differ", good.clone(), call(LEGACY), (400, -32020)),
+        ("no version header", vec![("mcp-method", "tools/call")], call(MODERN), (400, -32020)),
+        ("another method", headers("tools/list", Some("test_echo")), call(MODERN), (400, -32020)),
+        ("another name", headers("tools/call", Some("test_sleep")), call(MODERN), (400, -32020)),
+        ("no name", headers("tools/call", None), call(MODERN), (400, -32020)),
+        ("a name twice", twice, call(MODERN), (400, -32020)),
+        ("no method", vec![("mcp-protocol-version", MODERN)], bare.clone(), (400, -32020)),
+        ("no _meta", headers("tools/list", None), bare.clone(), (400, -32602)),
+        ("half a _meta", headers("tools/list", None), half, (400, -32602)),
+        ("an unknown version", unknown.to_vec(), call("2099-01-01"), (400, -32022)),
+        ("an unknown old version", vec![("mcp-protocol-version", "1999-01-01")], bare.clone(), (400, -32022)),
+        (
+            "an unknown method",
+            headers("no/such", None),
+            modern(json!(5), "no/such", json!({})),
+            (404, -32601),
+        ),
+        ("no session", vec![("mcp-protocol-version", LEGACY)], bare.clone(), (400, 400)),
+        (
+            "an unknown session",
+            vec![("mcp-session-id", "11111111-1111-4111-8111-111111111111")],
+            bare,
+            (404, 404),
+        ),
+    ] {
+        let mut client = server.connect();
+        client.send("POST", "/mcp", &headers, message.to_string().as_bytes());
+        let answer = client.answer();
+        assert_eq!(answer.refusal(), expected, "{what}: {answer:?}");
+    }
+    let mut client = server.connect();
+    // Text that a header cannot carry is wrapped.
+    let message = modern(json!(5), "tools/call", echo(json!(1)));
+    let wrapped = [
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "=?base64?dGVzdF9lY2hv?="),
+    ];
+    client.send("POST", "/mcp", &wrapped, message.to_string().as_bytes());
+    assert_eq!(client.answer().status, 200);
+    // The old transport's methods are not there for the revision without sessions.
+    client.set("mcp-protocol-version", MODERN);
+    assert_eq!(client.get("/mcp").status, 405);
+    client.send("DELETE", "/mcp", &[], b"");
+    assert_eq!(client.answer().status, 405);
+}
+
+#[test]
+fn what_a_client_cannot_read_or_did_not_name_is_refused() {
+    let server = start();
+    let mut client = server.connect();
+    client.set("accept", "text/html");
+    assert_eq!(client.post("/mcp", &initialize(LEGACY)).status, 406);
+    client.set("accept", "*/*").set("content-type", "text/plain");
+    assert_eq!(client.post("/mcp", &initialize(LEGACY)).status, 415);
+    assert_eq!(client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1}))).status, 415);
+}
+
+#[test]
+fn every_revision_with_sessions_is_spoken() {
+    let server = start();
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY] {
+        let mut client = server.session(version);
+        let answer = client.call(json!(1), "tools/call", echo(json!(version)));
+        assert_eq!(answer.result()["structuredContent"], json!({"value": version}));
+        assert_eq!(client.call(json!(2), "ping", json!({})).result(), json!({}));
+        let tools = client.call(json!(3), "tools/list", json!({})).result();
+        for tool in tools["tools"].as_array().expect("tools") {
+            assert!(tool["schemaVersion"].is_u64() && tool["toolingVersion"].is_string(), "{tool}");
+            assert_eq!(tool["_meta"]["pintle/schemaVersion"], tool["schemaVersion"], "{tool}");
+        }
+        client.send("DELETE", "/mcp", &[], b"");
+        assert_eq!(client.answer().status, 204);
+        assert_eq!(client.call(json!(4), "ping", json!({})).refusal(), (404, 404));
+    }
+    wait_until("the sessions are gone", || server.metric("pintle_mcp_sessions") == 0);
+}
+
+#[test]
+fn a_session_is_a_uuid_of_version_4_and_a_failed_handshake_opens_none() {
+    let server = start();
+    let answer = server.connect().post("/mcp", &initialize(LEGACY));
+    let id = answer.header("mcp-session-id").expect("a session").as_bytes().to_vec();
+    assert_eq!(id.len(), 36);
+    assert_eq!((id[14], matches!(id[19], b'8' | b'9' | b'a' | b'b')), (b'4', true));
+    let broken = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+    let answer = server.connect().post("/mcp", &broken);
+    assert!(answer.header("mcp-session-id").is_none(), "{answer:?}");
+    assert!(answer.message()["error"].is_object(), "{answer:?}");
+}
+
+#[test]
+fn the_stateless_revision_needs_no_session() {
+    let server = start();
+    let mut client = server.connect();
+    let discovered = client.modern(json!("a"), "server/discover", json!({})).result();
+    assert!(discovered["supportedVersions"].as_array().expect("versions").contains(&json!(MODERN)));
+    let answer = client.modern(json!(12345678901234567890_u64), "tools/call", echo(json!([1, null])));
+    assert!(answer.body.contains(r#""id":12345678901234567890,"#), "{}", answer.body);
+    assert_eq!(answer.result()["structuredContent"], json!({"value": [1, null]}));
+    let missing = client.modern(json!(1), "resources/read", json!({"uri": "schema://none"}));
+    assert_eq!(missing.refusal(), (200, -32602));
+    assert_eq!(missing.message()["error"]["data"]["uri"], json!("schema://none"));
+    assert_eq!(client.modern(json!(1), "ping", json!({})).refusal(), (404, -32601));
+}
+
+#[test]
+fn an_id_in_flight_cannot_be_used_twice_in_a_session_but_in_another() {
+    let server = start();
+    let mut first = server.session(LEGACY);
+    let mut second = first.again();
+    let mut foreign = server.session(LEGACY);
+    let slow = request(json!(1), "tools/call", sleep(60_000));
+    first.send("POST", "/mcp", &[], slow.to_string().as_bytes());
+    wait_until_running(&server, 1);
+    for id in [json!(1), json!(1.0), json!("1")] {
+        assert_eq!(second.call(id, "tools/call", echo(json!(1))).refusal(), (400, -32600));
+    }
+    assert_eq!(foreign.call(json!(1), "tools/call", echo(json!(1))).status, 200);
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "1"}});
+    // A cancel from another session does nothing.
+    assert_eq!(foreign.post("/mcp", &cancel).status, 202);
+    assert_eq!(server.metric("pintle_calls_running"), 1);
+    assert_eq!(second.post("/mcp", &cancel).status, 202);
+    wait_until_running(&server, 0);
+    assert_eq!(second.call(json!(1), "tools/call", echo(json!(1))).status, 200);
+    // The cancelled call's stream ends without a reply.
+    let answer = first.answer();
+    assert!(!answer.body.contains("\"id\":1"), "{answer:?}");
+}
+
+#[test]
+fn a_cancel_request_in_a_session_gets_the_call_its_one_reply() {
+    let server = start();
+    let mut first = server.session(LEGACY);
+    let mut second = first.again();
+    first.send("POST", "/mcp", &[], request(json!(9), "tools/call", sleep(60_000)).to_string().as_bytes());
+    wait_until_running(&server, 1);
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 9}});
+    assert_eq!(second.post("/mcp", &cancel).status, 202);
+    let answer = first.answer();
+    assert!(
+        answer.result()["content"][0]["text"].as_str().expect("text").contains("CANCELLED"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn progress_comes_on_the_requests_own_stream_before_the_reply() {
+    let server = start();
+    let params = json!({
+        "name": "test_progress", "arguments": {"count": 6, "everyMs": 100}, "_meta": {"progressToken": "p"},
+    });
+    let mut legacy = server.session(LEGACY);
+    let mut alone = server.connect();
+    legacy.send("POST", "/mcp", &[], request(json!(1), "tools/call", params.clone()).to_string().as_bytes());
+    alone.send_modern(json!(1), "tools/call", params);
+    for client in [&mut legacy, &mut alone] {
+        let mut response = client.response();
+        assert_eq!(response.header("content-type"), Some("text/event-stream"));
+        let mut last = 0;
+        let mut told = 0;
+        while let Some(event) = client.event(&mut response) {
+            if event.data.is_empty() {
+                continue;
+            }
+            let message: Value = serde_json::from_str(&event.data).expect("JSON");
+            if message.get("result").is_some() {
+                last = u64::MAX;
+                continue;
+            }
+            assert_eq!(message["method"], json!("notifications/progress"));
+            assert_eq!(message["params"]["_meta"]["pintle/tool"], json!("test_progress"));
+            let progress = message["params"]["progress"].as_u64().expect("a number");
+            assert!(progress > last, "{progress} after {last}");
+            (last, told) = (progress, told + 1);
+        }
+        assert_eq!(last, u64::MAX, "the reply came last");
+        assert!(told >= 2, "only {told} were told");
+    }
+    // The direct dialect tells it too, to whoever accepts events.
+    let mut direct = server.connect();
+    let mut message = request(json!(1), "test_progress", json!({"count": 6, "everyMs": 100}));
+    message["meta"] = json!({"progressToken": 7});
+    direct.send("POST", "/rpc", &[], message.to_string().as_bytes());
+    let mut response = direct.response();
+    let first = direct.event(&mut response).expect("an event");
+    assert!(first.data.contains(r#""progressToken":7"#), "{first:?}");
+}
+
+#[test]
+fn a_lost_connection_can_be_taken_up_again_where_it_was() {
+    let server = start();
+    let mut client = server.session(LEGACY);
+    let params = json!({
+        "name": "test_progress", "arguments": {"count": 10, "everyMs": 100}, "_meta": {"progressToken": "p"},
+    });
+    client.send("POST", "/mcp", &[], request(json!("x"), "tools/call", params).to_string().as_bytes());
+    let mut response = client.response();
+    let priming = client.event(&mut response).expect("a first event");
+    assert!(priming.data.is_empty() && priming.id.is_some() && priming.retry.is_some(), "{priming:?}");
+    let first = client.event(&mut response).expect("progress");
+    let mut again = client.again();
+    client.leave();
+    again.send("GET", "/mcp", &[("last-event-id", first.id.as_deref().expect("an id"))], b"");
+    let mut response = again.response();
+    assert_eq!(response.status, 200);
+    let mut rest: Vec<Event> = Vec::new();
+    while let Some(event) = again.event(&mut response) {
+        rest.push(event);
+    }
+    let reply = rest.last().expect("events");
+    assert!(reply.data.contains(r#""id":"x","result""#), "{rest:?}");
+    assert!(rest.iter().all(|event| event.id > first.id && event.id != first.id), "{rest:?}");
+    // Even after the end, for a while: the last of it may have been lost.
+    again.send("GET", "/mcp", &[("last-event-id", first.id.as_deref().expect("an id"))], b"");
+    let mut response = again.response();
+    let mut replayed = Vec::new();
+    while let Some(event) = again.event(&mut response) {
+        replayed.push(event);
+    }
+    assert_eq!(replayed, rest);
+    again.send("GET", "/mcp", &[("last-event-id", "999-1")], b"");
+    assert_eq!(again.answer().status, 400);
+}
+
+#[test]
+fn a_client_that_leaves_in_mid_call_cancels_it_in_every_era() {
+    let server = start();
+    let slow = request(json!(1), "tools/call", sleep(60_000));
+    let mut legacy = server.session(LEGACY);
+    legacy.send("POST", "/mcp", &[], slow.to_string().as_bytes());
+    let mut older = server.session("2025-03-26");
+    older.send("POST", "/mcp", &[], slow.to_string().as_bytes());
+    let mut alone = server.connect();
+    alone.send_modern(json!(1), "tools/call", sleep(60_000));
+    let mut direct = server.connect();
+    let message = request(json!(1), "test_sleep", json!({"ms": 60_000}));
+    direct.send("POST", "/rpc", &[], message.to_string().as_bytes());
+    wait_until_running(&server, 4);
+    // The streams are open by now: their heads have come.
+    for client in [&mut legacy, &mut older, &mut alone] {
+        assert_eq!(client.response().status, 200);
+    }
+    for client in [legacy, older, alone, direct] {
+        client.leave();
+    }
+    wait_until_running(&server, 0);
+    let records = server.records(4);
+    assert!(records.iter().all(|record| record["error"] == json!("CANCELLED")), "{records:?}");
+}
+
+#[test]
+fn a_deleted_session_cancels_its_calls() {
+    let server = start();
+    let mut client = server.session(LEGACY);
+    let mut other = client.again();
+    client.send("POST", "/mcp", &[], request(json!(1), "tools/call", sleep(60_000)).to_string().as_bytes());
+    wait_until_running(&server, 1);
+    other.send("DELETE", "/mcp", &[], b"");
+    assert_eq!(other.answer().status, 204);
+    wait_until_running(&server, 0);
+    client.answer();
+}
+
+#[test]
+fn a_full_queue_is_an_error_inside_a_200_on_mcp_and_a_503_on_rpc() {
+    let server = Setup::fixtures().http().args(["--running", "1", "--waiting", "0"]).start();
+    let mut busy = server.connect();
+    busy.send(
+        "POST",
+        "/rpc",
+        &[],
+        request(json!(1), "test_sleep", json!({"ms": 60_000})).to_string().as_bytes(),
+    );
+    wait_until_running(&server, 1);
+    let mut client = server.connect();
+    let answer = client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1})));
+    assert_eq!(answer.refusal(), (503, 503));
+    let answer = client.modern(json!(1), "tools/call", echo(json!(1)));
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.result()["isError"], json!(true), "{answer:?}");
+    assert!(answer.body.contains("QUEUE_OVERLOADED"), "{answer:?}");
+}
+
+#[test]
+fn a_signal_lets_running_calls_finish_and_closes_what_is_idle() {
+    let mut server = start();
+    let mut idle = server.connect();
+    assert_eq!(idle.get("/healthz").status, 200);
+    let mut listening = server.session(LEGACY);
+    listening.send("GET", "/mcp", &[], b"");
+    assert_eq!(listening.response().status, 200);
+    let mut running = server.connect();
+    running.send_modern(json!(1), "tools/call", sleep(1500));
+    wait_until_running(&server, 1);
+    server.signal(Signal::TERM);
+    assert!(idle.is_closed());
+    assert_eq!(running.answer().result()["structuredContent"], json!({"slept": 1500}));
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_call_that_outlasts_the_drain_is_told_so() {
+    let mut server = Setup::fixtures().http().args(["--drain", "200ms"]).start();
+    let mut alone = server.connect();
+    alone.send_modern(json!(1), "tools/call", sleep(60_000));
+    let mut legacy = server.session(LEGACY);
+    legacy.send("POST", "/mcp", &[], request(json!(1), "tools/call", sleep(60_000)).to_string().as_bytes());
+    let mut direct = server.connect();
+    let message = request(json!(1), "test_sleep", json!({"ms": 60_000}));
+    direct.send("POST", "/rpc", &[], message.to_string().as_bytes());
+    wait_until_running(&server, 3);
+    server.signal(Signal::TERM);
+    for client in [&mut alone, &mut legacy, &mut direct] {
+        let answer = client.answer();
+        assert!(answer.body.contains("CANCELLED"), "{answer:?}");
+    }
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_key_in_a_header_makes_a_call_idempotent() {
+    let server = start();
+    let mut client = server.connect();
+    client.set("idempotency-key", "k");
+    let first = client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1})));
+    assert_eq!(first.result(), json!({"value": 1}));
+    let other = client.post("/rpc", &request(json!(2), "test_echo", json!({"value": 2})));
+    assert_eq!(other.refusal(), (200, 409));
+    let same = client.modern(json!(3), "tools/call", echo(json!(1)));
+    assert_eq!(same.result()["structuredContent"], json!({"value": 1}));
+    let records = server.records(3);
+    assert_eq!(records[2]["idempotency"]["cacheHit"], json!(true), "{records:?}");
+}
+
+#[test]
+fn a_trace_from_a_header_or_from_meta_is_in_the_log() {
+    let server = start();
+    let mut client = server.connect();
+    let trace = |digit: &str| format!("00-{}-{}-01", digit.repeat(32), digit.repeat(16));
+    client.set("traceparent", &trace("a"));
+    client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1})));
+    let mut params = echo(json!(1));
+    params["_meta"]["traceparent"] = json!(trace("b"));
+    client.modern(json!(2), "tools/call", params);
+    let records = server.records(2);
+    assert_eq!(records[0]["traceId"], json!("a".repeat(32)));
+    assert_eq!(records[1]["traceId"], json!("b".repeat(32)));
+}
+
+#[test]
+fn requests_are_named_in_their_responses() {
+    let server = start();
+    let mut client = server.connect();
+    assert_eq!(client.get("/healthz").header("x-request-id").map(str::len), Some(36));
+    assert_eq!(client.set("x-request-id", "mine").get("/healthz").header("x-request-id"), Some("mine"));
+}
+
+#[test]
+fn without_the_flag_there_are_no_fixtures() {
+    let server = Setup::new().http().start();
+    let mut client = server.session(LEGACY);
+    for method in ["prompts/list", "logging/setLevel", "resources/subscribe"] {
+        let params = json!({"level": "info", "uri": "test://x"});
+        assert_eq!(client.call(json!(1), method, params).refusal(), (200, -32601), "{method}");
+    }
+    let tools = client.call(json!(1), "tools/list", json!({})).result().to_string();
+    assert!(!tools.contains("test_"), "{tools}");
+}
+
+#[test]
+fn a_client_that_is_answered_by_json_alone_gets_json_however_long_it_takes() {
+    let server = start();
+    let mut client = server.connect();
+    client.set("accept", "application/json");
+    let answer = client.modern(json!(1), "tools/call", sleep(600));
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.result()["structuredContent"], json!({"slept": 600}));
+}
+
+#[test]
+fn half_a_request_and_a_connection_that_ends_harm_nobody() {
+    let server = start();
+    let mut client = server.connect();
+    client.write(b"POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"js").expect("writes");
+    client.leave();
+    let mut client = server.connect();
+    client.write(b"\x16\x03\x01 this is not HTTP \r\n\r\n").expect("writes");
+    assert!(client.response().status == 400);
+    assert_eq!(Client::connect(server.address()).get("/healthz").status, 200);
+}
