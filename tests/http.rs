@@ -616,3 +616,26 @@ fn half_a_request_and_a_connection_that_ends_harm_nobody() {
     assert!(client.response().status == 400);
     assert_eq!(Client::connect(server.address()).get("/healthz").status, 200);
 }
+
+#[test]
+fn news_come_on_the_listening_stream_with_its_own_id_and_a_signal_closes_it() {
+    let mut server = start();
+    let mut listening = server.connect();
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    listening.send_modern(json!("listen:0"), "subscriptions/listen", wanted);
+    let mut response = listening.response();
+    let mut next = |listening: &mut Client| -> Value {
+        let event = listening.event(&mut response).expect("an event");
+        serde_json::from_str(&event.data).expect("JSON")
+    };
+    let key = "io.modelcontextprotocol/subscriptionId";
+    assert_eq!(next(&mut listening)["params"]["_meta"][key], json!("listen:0"));
+    let trigger = json!({"name": "test_trigger_tool_change", "arguments": {}});
+    assert_eq!(server.connect().modern(json!(1), "tools/call", trigger).status, 200);
+    let news = next(&mut listening);
+    assert_eq!(news["method"], json!("notifications/tools/list_changed"));
+    assert_eq!(news["params"]["_meta"][key], json!("listen:0"));
+    server.signal(Signal::TERM);
+    assert!(listening.event(&mut response).is_none());
+    assert_eq!(server.wait().code(), Some(0));
+}

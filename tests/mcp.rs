@@ -371,3 +371,23 @@ fn a_call_can_carry_an_idempotency_key_and_a_trace() {
     }
     server.finish();
 }
+
+#[test]
+fn news_name_the_listening_request_by_its_own_id_and_nobody_waits_for_a_listener() {
+    let mut server = Setup::fixtures().start();
+    let notifications = json!({"toolsListChanged": true});
+    server.request(
+        json!("listen:0"),
+        "subscriptions/listen",
+        modern(json!({"notifications": notifications})),
+    );
+    let id = |frame: &Value| frame["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone();
+    assert_eq!(id(&server.frame()), json!("listen:0"));
+    let params = modern(json!({"name": "test_trigger_tool_change", "arguments": {}}));
+    server.request(json!(1), "tools/call", params);
+    let frames = [server.frame(), server.frame()];
+    let news = frames.iter().find(|frame| frame.get("id").is_none()).expect("news");
+    assert_eq!(news["method"], json!("notifications/tools/list_changed"), "{news}");
+    assert_eq!(id(news), json!("listen:0"));
+    server.finish();
+}

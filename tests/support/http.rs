@@ -60,15 +60,7 @@ impl Server {
 
     /// A connection that has opened a session of this revision.
     pub fn session(&self, version: &str) -> Client {
-        let mut client = self.connect();
-        let answer = client.post("/mcp", &initialize(version));
-        assert_eq!(answer.status, 200, "{answer:?}");
-        let id = answer.header("mcp-session-id").expect("a session").to_owned();
-        client.set("mcp-session-id", &id);
-        client.set("mcp-protocol-version", version);
-        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(client.post("/mcp", &initialized).status, 202);
-        client
+        Client::session(self.address(), version)
     }
 
     /// One number of `/metrics`.
@@ -96,6 +88,19 @@ impl Client {
         let headers = [("host", address.to_string()), ("accept", accept.to_owned())];
         let headers = headers.map(|(name, value)| (name.to_owned(), value)).into();
         Self { stream: BufReader::new(stream), headers }
+    }
+
+    /// A connection that has opened a session of this revision.
+    pub fn session(address: SocketAddr, version: &str) -> Self {
+        let mut client = Self::connect(address);
+        let answer = client.post("/mcp", &initialize(version));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let id = answer.header("mcp-session-id").expect("a session").to_owned();
+        client.set("mcp-session-id", &id);
+        client.set("mcp-protocol-version", version);
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(client.post("/mcp", &initialized).status, 202);
+        client
     }
 
     /// Another connection with the same headers.

@@ -3,7 +3,7 @@
 use pintle_contract::RequestId;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions,
-    JsonRpcMessage, NumberOrString, RequestMetaObject, ServerResult,
+    JsonRpcMessage, NumberOrString, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -79,7 +79,38 @@ pub(crate) fn cancelled(mut params: Value, number: i64) -> Option<ClientJsonRpcM
 
 /// The frame of a success.
 pub(crate) fn result_frame(id: &RequestId, result: ServerResult) -> String {
-    json_rpc::reply(Some(id), "result", &result_json(result))
+    let ends_listening = matches!(result, ServerResult::SubscriptionsListenResult(_));
+    let mut json = result_json(result);
+    if ends_listening {
+        name_subscription(&mut json, |_| Some(id.clone()));
+    }
+    json_rpc::reply(Some(id), "result", &json)
+}
+
+/// The method of a request that waits for news.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+const SUBSCRIPTION_KEY: &str = "\"io.modelcontextprotocol/subscriptionId\":";
+
+/// The frame of what the server says unasked. News name the request that listens for them, and the
+/// client knows that by its own id.
+pub(crate) fn told_frame(
+    message: &ServerJsonRpcMessage,
+    id_of: impl FnOnce(i64) -> Option<RequestId>,
+) -> String {
+    let mut frame = to_json(message);
+    if let JsonRpcMessage::Notification(_) = message {
+        name_subscription(&mut frame, id_of);
+    }
+    frame + "\n"
+}
+
+/// Puts the client's id in the place of our number. A key with its quotes cannot be part of a string.
+fn name_subscription(json: &mut String, id_of: impl FnOnce(i64) -> Option<RequestId>) {
+    let Some(start) = json.find(SUBSCRIPTION_KEY).map(|place| place + SUBSCRIPTION_KEY.len()) else { return };
+    let digits = json[start..].bytes().take_while(u8::is_ascii_digit).count();
+    if let Some(id) = json[start..start + digits].parse().ok().and_then(id_of) {
+        json.replace_range(start..start + digits, id.raw());
+    }
 }
 
 /// The frame of an error.

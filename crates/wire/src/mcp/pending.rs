@@ -60,6 +60,11 @@ impl<T> Pending<T> {
         left
     }
 
+    /// The id of the request that we have this number for.
+    pub(crate) fn id_of(&self, number: i64) -> Option<RequestId> {
+        self.lock().get(&number).map(|waiting| waiting.id.clone())
+    }
+
     /// Our number for the request with this id.
     pub(crate) fn number_of(&self, id: &RequestId) -> Option<i64> {
         self.lock().iter().find(|(_, waiting)| waiting.id == *id).map(|(number, _)| *number)

@@ -10,7 +10,7 @@ use rmcp::{
     model::{ClientJsonRpcMessage, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage},
     transport::Transport,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Gone, Origin, Pending, message};
@@ -21,13 +21,14 @@ const WAITING: usize = 64;
 /// The reader's end: takes messages to the SDK.
 pub(crate) struct McpFeed {
     sender: Mutex<Option<mpsc::Sender<ClientJsonRpcMessage>>>,
-    pending: Arc<Pending<()>>,
+    /// With whether the request only listens.
+    pending: Arc<Pending<bool>>,
 }
 
 /// The SDK's end, before it is started.
 pub(crate) struct McpRoute {
     receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<ClientJsonRpcMessage>>>,
-    pending: Arc<Pending<()>>,
+    pending: Arc<Pending<bool>>,
     in_flight: Arc<InFlight>,
     outlet: Outlet,
 }
@@ -50,10 +51,13 @@ impl McpFeed {
         id: RequestId,
         origin: Origin,
     ) -> Result<(), String> {
-        let number = self.pending.enter(id, ());
+        let number = self.pending.enter(id, method == message::LISTEN);
         match message::request(method, params, number, origin) {
             Ok(message) => {
-                self.send(message);
+                // Too late: nobody will answer it, and nobody must wait for that.
+                if !self.send(message) {
+                    self.pending.leave(number);
+                }
                 Ok(())
             }
             Err(problem) => {
@@ -88,17 +92,23 @@ impl McpFeed {
         }
     }
 
-    /// Takes no more. What was taken is still answered.
+    /// Takes no more. What was taken is still answered; who only listens is let go.
     pub(crate) fn close(&self) {
-        *self.sender.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        while let Some(number) = self.pending.find(|listens| *listens) {
+            self.pending.leave(number);
+            // If there is no room, the SDK gives up on them a little later by itself.
+            if let (Some(sender), Some(message)) = (&sender, message::cancelled(json!({}), number)) {
+                let _ = sender.try_send(message);
+            }
+        }
     }
 
-    fn send(&self, message: ClientJsonRpcMessage) {
+    /// `false` if the SDK takes no more.
+    fn send(&self, message: ClientJsonRpcMessage) -> bool {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(sender) = sender {
-            // Fails only when the SDK's end is gone, and then nobody waits for the reply either.
-            let _ = sender.blocking_send(message);
-        }
+        let Some(sender) = sender else { return false };
+        sender.blocking_send(message).is_ok()
     }
 }
 
@@ -128,7 +138,7 @@ impl McpRoute {
 
 struct PipeTransport {
     receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<ClientJsonRpcMessage>>>,
-    pending: Arc<Pending<()>>,
+    pending: Arc<Pending<bool>>,
     in_flight: Arc<InFlight>,
     outlet: Outlet,
     /// Whether a request has come: the SDK gives up on a client that begins with anything else.
@@ -181,7 +191,7 @@ impl PipeTransport {
             JsonRpcMessage::Error(error) => {
                 Some(message::error_frame(&self.settle(error.id.as_ref()?)?, &error.error))
             }
-            other => Some(message::to_json(&other) + "\n"),
+            other => Some(message::told_frame(&other, |number| self.pending.id_of(number))),
         }
     }
 

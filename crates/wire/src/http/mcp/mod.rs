@@ -31,7 +31,7 @@ use super::{
     stream::{EventId, EventStream, ReadStyle},
 };
 use crate::{
-    mcp::{McpProgress, Origin},
+    mcp::{McpProgress, Origin, message::LISTEN},
     pipe::id_taken,
 };
 
@@ -139,7 +139,7 @@ async fn answer_alone<H: ServerHandler + Clone>(
     stream.read_by(client.connection);
     let (cancel, ticket) = shared.running.enter();
     // Whoever only listens is let go when the server stops; everything else is answered.
-    let listens = opened.method == "subscriptions/listen";
+    let listens = opened.method == LISTEN;
     let until = listens.then(|| shared.stopping.clone());
     let end = CancellationToken::new();
     let mut origin = origin(shared, &opened, &id, &stream, Arc::clone(&cancel));

@@ -293,7 +293,7 @@ impl Session {
             }
             other => {
                 let stream = self.stream_of(&other).unwrap_or_else(|| Arc::clone(&self.standalone));
-                stream.push(message::to_json(&other));
+                stream.push(message::told_frame(&other, |number| self.pending.id_of(number)));
             }
         }
     }

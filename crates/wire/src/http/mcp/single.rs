@@ -82,7 +82,7 @@ impl Transport<RoleServer> for SingleTransport {
                 self.stream.reply(message::error_frame(&self.id, &error.error), status);
                 self.answered.cancel();
             }
-            other => self.stream.push(message::to_json(&other)),
+            other => self.stream.push(message::told_frame(&other, |_| Some(self.id.clone()))),
         }
         std::future::ready(Ok(()))
     }

@@ -1,0 +1,291 @@
+//! Many clients, slow clients, and clients that are gone: whoever behaves is served, and nothing is left.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    PATIENCE, Server, Setup,
+    http::{Client, MODERN, modern},
+    request,
+};
+
+const LEGACY: &str = "2025-11-25";
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never came to be: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The memory that a server takes, in MiB.
+fn memory(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    line.trim().split(' ').next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number") / 1024
+}
+
+fn echo(value: Value) -> Value {
+    json!({"name": "test_echo", "arguments": {"value": value}})
+}
+
+/// A message of the storm and what has to come of it: the id of its reply and whether that is an error.
+fn storm_message(number: usize) -> (String, bool) {
+    let id = number;
+    match number % 8 {
+        0 | 1 | 2 => {
+            let params = echo(json!(number));
+            (json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string(), false)
+        }
+        3 => (json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}).to_string(), false),
+        4 => (json!({"jsonrpc": "2.0", "id": id, "method": "no/such", "params": {}}).to_string(), true),
+        5 => (json!({"jsonrpc": "2.0", "id": id, "method": "ping", "extra": 1}).to_string(), true),
+        6 => {
+            let params = json!({"name": "no_such_tool", "arguments": {}});
+            (json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string(), true)
+        }
+        _ => {
+            let params = json!({"name": "test_sleep", "arguments": {"ms": 5}});
+            (json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string(), false)
+        }
+    }
+}
+
+#[test]
+fn a_storm_of_64_clients_gets_one_right_reply_each() {
+    const CLIENTS: usize = 64;
+    const EACH: usize = 60;
+    let server = Setup::fixtures().http().start();
+    let answered = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for client_number in 0..CLIENTS {
+            let (address, answered) = (server.address(), &answered);
+            scope.spawn(move || {
+                let mut client = Client::session(address, LEGACY);
+                for number in 0..EACH {
+                    let number = client_number * EACH + number;
+                    let (message, fails) = storm_message(number);
+                    let answer = client.post_bytes("/mcp", message.as_bytes());
+                    let reply = answer.message();
+                    assert_eq!(reply["id"], json!(number), "{message}: {answer:?}");
+                    assert_eq!(reply.get("error").is_some(), fails, "{message}: {answer:?}");
+                    if number % 8 < 3 {
+                        assert_eq!(
+                            reply["result"]["structuredContent"]["value"],
+                            json!(number),
+                            "{answer:?}"
+                        );
+                    }
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(answered.into_inner(), CLIENTS * EACH);
+}
+
+#[test]
+fn those_who_stay_are_served_when_half_of_64_clients_vanish_in_mid_call() {
+    const CLIENTS: usize = 64;
+    const ROUNDS: usize = 12;
+    let server = Setup::fixtures().http().args(["--waiting", "1000"]).start();
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let address = server.address();
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let id = number * ROUNDS + round;
+                    let mut client = Client::connect(address);
+                    if number % 2 == 0 {
+                        client.send_modern(
+                            json!(id),
+                            "tools/call",
+                            json!({"name": "test_sleep", "arguments": {"ms": 60_000}}),
+                        );
+                        client.leave();
+                        continue;
+                    }
+                    let answer = client.modern(json!(id), "tools/call", echo(json!(id)));
+                    assert_eq!(answer.result()["structuredContent"]["value"], json!(id), "{answer:?}");
+                    assert_eq!(answer.message()["id"], json!(id));
+                }
+            });
+        }
+    });
+    wait_until("nothing runs", || server.metric("pintle_calls_running") == 0);
+    assert_eq!(server.metric("pintle_calls_waiting"), 0);
+}
+
+#[test]
+fn a_storm_on_a_pipe_with_64_in_flight_gets_one_reply_each() {
+    const LINES: usize = 4000;
+    const WINDOW: usize = 64;
+    let mut server = Setup::fixtures().start();
+    server.request(
+        json!("init"),
+        "initialize",
+        json!({
+            "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        }),
+    );
+    server.frame();
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let mut seen = vec![false; LINES];
+    let (mut sent, mut received) = (0, 0);
+    while received < LINES {
+        while sent < LINES && sent - received < WINDOW {
+            let (message, _) = storm_message(sent);
+            server.write(format!("{message}\n").as_bytes());
+            sent += 1;
+        }
+        let frame = server.frame();
+        let id = usize::try_from(frame["id"].as_u64().expect("an id")).expect("small");
+        let (message, fails) = storm_message(id);
+        assert!(!std::mem::replace(&mut seen[id], true), "two replies: {frame}");
+        assert_eq!(frame.get("error").is_some(), fails, "{message}: {frame}");
+        received += 1;
+    }
+    server.finish();
+}
+
+#[test]
+fn slow_requests_and_clients_that_never_read_hold_up_nobody() {
+    const SLOW: usize = 200;
+    const NEVER_READING: usize = 60;
+    let server = Setup::fixtures().http().start();
+    server.connect().get("/healthz");
+    let before = memory(&server);
+    // Heads and bodies that never come to their end.
+    let mut slow: Vec<Client> = Vec::new();
+    for number in 0..SLOW {
+        let mut client = server.connect();
+        let part: &[u8] = match number % 3 {
+            0 => b"",
+            1 => b"POST /mcp HTTP/1.1\r\nhost: loc",
+            _ => b"POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{",
+        };
+        client.write(part).expect("the server reads");
+        slow.push(client);
+    }
+    // Replies of a megabyte that nobody reads.
+    let large = modern(json!(1), "tools/call", echo(json!("x".repeat(500_000)))).to_string();
+    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "test_echo")];
+    let mut never_reading: Vec<Client> = Vec::new();
+    for _ in 0..NEVER_READING {
+        let mut client = server.connect();
+        for _ in 0..4 {
+            client.send("POST", "/mcp", &headers, large.as_bytes());
+        }
+        never_reading.push(client);
+    }
+    let mut client = server.connect();
+    for number in 0..200 {
+        let answer = client.modern(json!(number), "tools/call", echo(json!(number)));
+        assert_eq!(answer.result()["structuredContent"]["value"], json!(number));
+    }
+    // What lies in the sockets of those who do not read is the kernel's; the server holds one reply each.
+    let grown = memory(&server).saturating_sub(before);
+    assert!(grown < 256, "it grew by {grown} MiB");
+    drop((slow, never_reading));
+    wait_until("the connections are closed", || server.metric("pintle_http_connections") <= 2);
+}
+
+#[test]
+fn a_thousand_idle_streams_cost_little_and_leave_nothing() {
+    const STREAMS: usize = 1000;
+    let server = Setup::fixtures().http().start();
+    let client = server.session(LEGACY);
+    let (tasks, files) = (server.metric("pintle_tasks"), server.metric("process_open_fds"));
+    let before = memory(&server);
+    let mut streams = Vec::with_capacity(STREAMS);
+    for _ in 0..STREAMS {
+        let mut stream = server.session(LEGACY);
+        stream.send("GET", "/mcp", &[], b"");
+        let mut response = stream.response();
+        assert_eq!(response.header("content-type"), Some("text/event-stream"));
+        assert!(stream.event(&mut response).is_some());
+        streams.push((stream, response));
+    }
+    let mut working = client.again();
+    for number in 0..100 {
+        let answer = working.call(json!(number), "tools/call", echo(json!(number)));
+        assert_eq!(answer.result()["structuredContent"]["value"], json!(number));
+    }
+    let grown = memory(&server).saturating_sub(before);
+    assert!(grown < 128, "it grew by {grown} MiB");
+    for (mut stream, mut response) in streams {
+        let mut other = stream.again();
+        other.send("DELETE", "/mcp", &[], b"");
+        assert_eq!(other.answer().status, 204);
+        assert!(stream.event(&mut response).is_none(), "a deleted session ends its stream");
+    }
+    drop(working);
+    wait_until("tasks and files are as before", || {
+        server.metric("pintle_tasks") <= tasks + 2 && server.metric("process_open_fds") <= files + 2
+    });
+    drop(client);
+}
+
+#[test]
+fn a_thousand_clients_that_die_in_mid_call_leave_nothing() {
+    const ROUNDS: usize = 1000;
+    let server = Setup::fixtures()
+        .http()
+        .args(["--running", "64", "--waiting", "1000", "--log-level", "error"])
+        .start();
+    let session = server.session(LEGACY);
+    let (tasks, files) = (server.metric("pintle_tasks"), server.metric("process_open_fds"));
+    for round in 0..ROUNDS {
+        let slow = json!({"name": "test_sleep", "arguments": {"ms": 60_000}});
+        match round % 3 {
+            0 => {
+                let mut client = server.connect();
+                client.send_modern(json!(round), "tools/call", slow);
+                client.leave();
+            }
+            1 => {
+                let mut client = session.again();
+                client.send(
+                    "POST",
+                    "/mcp",
+                    &[],
+                    request(json!(round), "tools/call", slow).to_string().as_bytes(),
+                );
+                client.leave();
+            }
+            _ => {
+                let mut client = server.connect();
+                let message = request(json!(round), "test_sleep", json!({"ms": 60_000}));
+                client.send("POST", "/rpc", &[], message.to_string().as_bytes());
+                client.leave();
+            }
+        }
+    }
+    wait_until("nothing runs and nothing is left", || {
+        server.metric("pintle_calls_running") == 0
+            && server.metric("pintle_calls_waiting") == 0
+            && server.metric("pintle_tasks") <= tasks + 2
+            && server.metric("process_open_fds") <= files + 2
+    });
+    let answer = session.again().call(json!(0), "tools/call", echo(json!(1)));
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn a_server_whose_client_dies_in_mid_call_ends_by_itself() {
+    const ROUNDS: usize = 200;
+    let call = request(json!(1), "tools/call", json!({"name": "test_sleep", "arguments": {"ms": 60_000}}));
+    let init = crate::support::http::initialize(LEGACY);
+    for _ in 0..ROUNDS {
+        let mut server = Setup::fixtures().start_without_reader();
+        server.write(format!("{init}\n{call}\n").as_bytes());
+        server.drop_stdout();
+        // Standard input stays open: it is the closed output that ends the server.
+        server.wait();
+    }
+}
