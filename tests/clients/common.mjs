@@ -1,0 +1,124 @@
+// What the drivers in JavaScript share: their command line, how a promise is told, and a server's setting.
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { isDeepStrictEqual, parseArgs } from "node:util";
+
+export const calls = JSON.parse(readFileSync(new URL("calls.json", import.meta.url), "utf8"));
+
+// For one answer; a busy machine gets there, a call that hangs does not keep us.
+export const PATIENCE_MS = 30_000;
+
+export const options = (() => {
+  const text = { type: "string" };
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { schemas: text, examples: text, backend: text },
+  });
+  const [transport, target] = positionals;
+  if (!["stdio", "http"].includes(transport) || !target || !values.schemas || !values.examples || !values.backend) {
+    console.error("usage: driver.mjs stdio BINARY|http URL --schemas DIR --examples DIR --backend URL");
+    process.exit(2);
+  }
+  return { transport, target, ...values };
+})();
+
+/** The installed version of a package beside the driver, whatever its `exports` let through. */
+export function versionOf(driver, name) {
+  return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, driver), "utf8")).version;
+}
+
+export class Broken extends Error {}
+
+export function demand(condition, expected, got) {
+  if (!condition) throw new Broken(`expected ${expected}, got ${JSON.stringify(got)}`);
+}
+
+export function same(got, expected, whole = got) {
+  demand(isDeepStrictEqual(got, expected), JSON.stringify(expected), whole);
+}
+
+export function holds(wanted, listed) {
+  demand(wanted.every((name) => listed.includes(name)), `all of ${wanted.join(", ")}`, listed);
+}
+
+/** What the work gives, if it gives it in time. */
+export async function within(milliseconds, work) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    const message = `expected an answer within ${milliseconds} ms, got none`;
+    timer = setTimeout(() => reject(new Broken(message)), milliseconds);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export async function promise(client, name, check) {
+  const label = `${client} ${options.transport} ${name}`;
+  try {
+    await within(PATIENCE_MS, check());
+  } catch (error) {
+    const told = error instanceof Broken ? error.message : `expected no error, got ${error?.stack ?? error}`;
+    throw new Broken(`${label}: ${told}`);
+  }
+  console.log(`ok ${label}`);
+}
+
+/** Runs a driver in a folder of its own and ends the process, even if something is still under way. */
+export async function run(work) {
+  const folder = mkdtempSync(join(tmpdir(), "pintle-client-"));
+  let status = 0;
+  try {
+    await work(folder);
+  } catch (error) {
+    console.error(`BROKEN ${error instanceof Broken ? error.message : error?.stack ?? error}`);
+    status = 1;
+  }
+  rmSync(folder, { recursive: true, force: true });
+  process.exit(status);
+}
+
+// One call at a time: what follows a cancelled call is answered only if that call was really stopped.
+export const serveArguments = ["serve", "--fixtures", "--running=1", "--log-level=off"];
+
+/** Nothing of the machine's own state within the server's reach. */
+export function serverEnvironment(folder) {
+  mkdirSync(join(folder, "root"), { recursive: true });
+  return {
+    PINTLE_ROOT: join(folder, "root"),
+    PINTLE_STATE_DIR: join(folder, "state"),
+    MCP_READY_FILE: join(folder, "ready"),
+    SYN_SCHEMAS_DIR: options.schemas,
+    SYN_EXAMPLES_DIR: options.examples,
+    SYN_BACKEND_URL: options.backend,
+  };
+}
+
+function textOf(result) {
+  demand(result.content.length === 1 && result.content[0].type === "text", "one text", result);
+  return JSON.parse(result.content[0].text);
+}
+
+export function isGood(tool, result) {
+  const gives = JSON.parse(JSON.stringify(tool.gives).replaceAll("BACKEND", options.backend));
+  demand(!result.isError, "a success", result);
+  same(result.structuredContent, gives, result);
+  same(textOf(result), gives, result);
+}
+
+export function isBad(result) {
+  demand(result.isError === true, "isError", result);
+  demand(textOf(result).code === "INVALID_REQUEST", "the code INVALID_REQUEST", result);
+}
+
+export function isResource(resource, { contents }) {
+  demand(contents.length === 1 && contents[0].uri === resource.uri, `one content of ${resource.uri}`, contents);
+  const file = join(options[resource.folder], resource.file);
+  same(JSON.parse(contents[0].text), JSON.parse(readFileSync(file, "utf8")), contents);
+}
+
+export const names = (list, field) => list.map((item) => item[field]);
