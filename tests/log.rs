@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{Setup, golden, request};
@@ -51,7 +52,29 @@ fn log_of(arguments: &[&str], lines: &[&str]) -> (Vec<Value>, String) {
     server.close_stdin();
     assert_eq!(server.wait().code(), Some(0));
     let log = fs::read_to_string(&path).expect("the log");
-    (replies, log.lines().map(|line| fixed(line) + "\n").collect())
+    let log: String = log.lines().map(|line| fixed(line) + "\n").collect();
+    assert_eq!(log, log_over_http(arguments, lines), "the log over HTTP differs");
+    (replies, log)
+}
+
+/// The log of the same requests over HTTP. But for the transport it has to be the same.
+fn log_over_http(arguments: &[&str], lines: &[&str]) -> String {
+    let mut setup = Setup::fixtures().http().arg("--deterministic");
+    for argument in arguments {
+        setup = setup.arg(argument);
+    }
+    let path = setup.path("calls.jsonl");
+    let mut server = setup.arg("--log-file").arg(&path).start();
+    let mut client = server.connect();
+    for line in lines {
+        client.post_bytes("/rpc", line.as_bytes());
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+    let log = fs::read_to_string(&path).expect("the log");
+    assert!(log.lines().all(|line| line.contains(r#""transport":"http""#)), "{log}");
+    let log: String = log.lines().map(|line| fixed(line) + "\n").collect();
+    log.replace(r#""transport":"http""#, r#""transport":"stdio""#)
 }
 
 #[test]
@@ -154,4 +177,33 @@ fn each_call_and_each_refusal_has_exactly_one_record() {
     assert_eq!(records.len(), 100);
     let ids: Vec<_> = records.iter().filter_map(|record| record["requestId"].as_str()).collect();
     assert_eq!(ids, (0..50).map(|number| number.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_the_protocol_refuses_is_logged_once_on_every_way_in() {
+    let stdio = {
+        let mut server = Setup::fixtures().start();
+        server.call("initialize", crate::support::http::initialize("2025-11-25")["params"].clone());
+        server.call("no/such", json!({}));
+        server.call("completion/complete", json!({"ref": {"type": "ref/resource", "uri": "x"}}));
+        server.records(2)
+    };
+    let server = Setup::fixtures().http().start();
+    let mut client = server.session("2025-11-25");
+    client.call(json!(1), "no/such", json!({}));
+    client.call(json!(1), "completion/complete", json!({"ref": {"type": "ref/resource", "uri": "x"}}));
+    let session = server.records(2);
+    let mut client = server.connect();
+    client.modern(json!(1), "no/such", json!({}));
+    server.records(3);
+    client.modern(json!(1), "tools/list", json!({}));
+    let alone = server.records(4).split_off(2);
+    for records in [&stdio, &session] {
+        assert_eq!(records.len(), 2, "{records:?}");
+        assert_eq!(records[0]["method"], json!("no/such"));
+        assert_eq!(records[1]["method"], json!("completion/complete"));
+        assert!(records.iter().all(|record| record["error"] == json!("INVALID_REQUEST")), "{records:?}");
+    }
+    assert_eq!((&alone[0]["method"], &alone[0]["status"]), (&json!("no/such"), &json!("error")));
+    assert_eq!((&alone[1]["route"], &alone[1]["status"]), (&json!("discover"), &json!("ok")));
 }

@@ -26,7 +26,7 @@ use crate::{
     direct,
     frame::{Frame, FrameReader, Overlong},
     lane::{self, Lane},
-    mcp::{self, McpFeed, Origin},
+    mcp::{self, Asked, McpFeed, Origin},
 };
 
 /// How a pipe is served.
@@ -226,6 +226,7 @@ impl Shared {
         let progress: Arc<dyn ProgressSink> = Arc::new(mcp::McpProgress { engine, listener, id: id.clone() });
         let origin = Origin {
             id: Some(id.clone()),
+            asked: Asked::new(&self.engine, Transport::Stdio, &opened.method, size.bytes),
             caller: Arc::clone(&self.caller),
             transport: Transport::Stdio,
             cancel,

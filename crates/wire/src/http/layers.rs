@@ -6,7 +6,7 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    http::{HeaderName, HeaderValue, Request, Response, StatusCode, header},
+    http::{Extensions, HeaderName, HeaderValue, Request, Response, StatusCode, header},
     middleware::{self, Next},
     routing::{get, post_service},
 };
@@ -35,6 +35,15 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// A request whose body has been opened.
 pub(crate) type Framed = Request<Message>;
+
+/// How large the body of a request was. Travels with it, for the log.
+#[derive(Clone, Copy)]
+struct FrameBytes(usize);
+
+/// How large the body of a request was.
+pub(crate) fn frame_bytes(extensions: &Extensions) -> usize {
+    extensions.get::<FrameBytes>().map_or(0, |bytes| bytes.0)
+}
 
 /// The whole server.
 pub(crate) fn router<H: ServerHandler + Clone>(shared: Arc<Shared<H>>) -> Router {
@@ -125,9 +134,12 @@ async fn size<H: ServerHandler + Clone>(
     request: Request<Body>,
 ) -> Result<Request<Bytes>, Response<Body>> {
     let limit = shared.options.max_request_bytes;
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     match tokio::time::timeout(BODY_PATIENCE, read(body, limit)).await {
-        Ok(Ok(Ok(bytes))) => Ok(Request::from_parts(parts, bytes)),
+        Ok(Ok(Ok(bytes))) => {
+            parts.extensions.insert(FrameBytes(bytes.len()));
+            Ok(Request::from_parts(parts, bytes))
+        }
         Ok(Ok(Err(TooLarge(bytes)))) => {
             let message = format!("the request has {bytes} bytes or more; at most {limit} are allowed");
             let fault = Fault::invalid(Stage::Size, message)

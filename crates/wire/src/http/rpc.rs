@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Shared,
     connection::Connection,
-    layers::{Framed, refuse},
+    layers::{Framed, frame_bytes, refuse},
     refusal::{empty, json_response, plain_refusal, status},
     respond::{Accepts, respond},
     stream::{EventStream, ReadStyle},
@@ -46,7 +46,12 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
         Dialect::Control | Dialect::Mcp => {
             let fault = Fault::invalid(Stage::Method, "/rpc takes the direct dialect only")
                 .hint("the method is the tool's name, the params its arguments; MCP is at /mcp");
-            refuse(&shared, Refused { id: opened.id, method: Some(opened.method), fault }, 0).await
+            refuse(
+                &shared,
+                Refused { id: opened.id, method: Some(opened.method), fault },
+                frame_bytes(&parts.extensions),
+            )
+            .await
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The protocol's methods, answered from the engine.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use pintle_contract::Meta;
 use pintle_engine::{CallRequest, CancelReason, Engine, Outcome, Resources, Target};
@@ -42,6 +42,7 @@ impl McpHandler {
     ) -> Result<Outcome, ErrorData> {
         let origin = context.extensions.get::<Origin>().cloned();
         let origin = origin.ok_or_else(|| ErrorData::internal_error("a request without an origin", None))?;
+        origin.asked.is_call.store(true, Ordering::Relaxed);
         let cancel = Arc::clone(&origin.cancel);
         let request = CallRequest {
             id: origin.id,
@@ -94,8 +95,12 @@ impl ServerHandler for McpHandler {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // The same step of a client as `mcp.discover`, so it goes the same way and leaves the same record.
+        if let Outcome::Fault(fault) = self.call(Target::Discover, json!({}), &context).await? {
+            return Err(convert::error(&fault));
+        }
         Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
     }
 

@@ -9,8 +9,8 @@ mod progress;
 mod stdio;
 
 pub use handler::McpHandler;
-pub(crate) use origin::Origin;
-pub(crate) use pending::Pending;
+pub(crate) use origin::{Asked, Origin};
+pub(crate) use pending::{Pending, Waiting};
 pub(crate) use progress::McpProgress;
 pub(crate) use stdio::{McpFeed, route};
 

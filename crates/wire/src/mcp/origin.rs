@@ -1,17 +1,55 @@
 //! What a call brings along that the SDK's types have no place for.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
-use pintle_contract::{Meta, RequestId};
-use pintle_engine::{Caller, Cancel, ProgressSink, Transport};
+use pintle_contract::{Fault, Meta, RequestId, Stage};
+use pintle_engine::{Caller, Cancel, Engine, ProgressSink, Refused, Transport};
+use rmcp::model::{ErrorCode, ErrorData};
 
 use crate::http::{ReplyStream, Ticket};
+
+/// What is known of a request before the SDK has it.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    engine: Arc<Engine>,
+    transport: Transport,
+    method: Arc<str>,
+    frame_bytes: usize,
+    /// Whether it has become a call: then the engine logs it.
+    pub(crate) is_call: Arc<AtomicBool>,
+}
+
+impl Asked {
+    pub(crate) fn new(engine: &Arc<Engine>, transport: Transport, method: &str, frame_bytes: usize) -> Self {
+        let engine = Arc::clone(engine);
+        Self { engine, transport, method: method.into(), frame_bytes, is_call: Arc::default() }
+    }
+
+    /// Logs an error that the SDK answered with. What became a call the engine has logged.
+    pub(crate) async fn log(self, id: RequestId, error: ErrorData) {
+        if self.is_call.load(Ordering::Relaxed) {
+            return;
+        }
+        let fault = match error.code {
+            ErrorCode::METHOD_NOT_FOUND => Fault::invalid(Stage::Method, error.message),
+            ErrorCode::INTERNAL_ERROR => Fault::internal(error.message),
+            _ => Fault::invalid(Stage::Arguments, error.message),
+        };
+        let refused = Refused { id: Some(id), method: Some(self.method.as_ref().to_owned()), fault };
+        self.engine.log_refusal(&refused, self.transport, self.frame_bytes).await;
+    }
+}
 
 /// Travels in the extensions of a request, from the transport to the handler.
 #[derive(Clone)]
 pub(crate) struct Origin {
     /// The id as the client wrote it.
     pub(crate) id: Option<RequestId>,
+    /// What was known of it before the SDK had it.
+    pub(crate) asked: Asked,
     /// Who is calling.
     pub(crate) caller: Arc<Caller>,
     /// The way it came in.

@@ -12,6 +12,8 @@ use pintle_contract::RequestId;
 use rmcp::model::NumberOrString;
 use tokio::sync::Notify;
 
+use super::Asked;
+
 /// Requests by a number of our own: the SDK cannot hold every id that JSON-RPC allows, so it sees the
 /// number, and the client's id is put back on the way out.
 pub(crate) struct Pending<T> {
@@ -24,6 +26,8 @@ pub(crate) struct Pending<T> {
 pub(crate) struct Waiting<T> {
     /// The id as the client wrote it.
     pub(crate) id: RequestId,
+    /// What was asked.
+    pub(crate) asked: Asked,
     /// Where the reply goes.
     pub(crate) reply_to: T,
 }
@@ -36,9 +40,9 @@ impl<T> Default for Pending<T> {
 
 impl<T> Pending<T> {
     /// Notes a request and gives it its number.
-    pub(crate) fn enter(&self, id: RequestId, reply_to: T) -> i64 {
+    pub(crate) fn enter(&self, id: RequestId, asked: Asked, reply_to: T) -> i64 {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
-        self.lock().insert(number, Waiting { id, reply_to });
+        self.lock().insert(number, Waiting { id, asked, reply_to });
         number
     }
 

@@ -7,13 +7,13 @@ use pintle_contract::RequestId;
 use pintle_engine::{CancelReason, InFlight, Outlet, OutletClosed};
 use rmcp::{
     RoleServer, ServerHandler, ServiceExt,
-    model::{ClientJsonRpcMessage, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage},
     transport::Transport,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Gone, Origin, Pending, message};
+use super::{Gone, Origin, Pending, Waiting, message};
 
 /// How many messages may wait for the SDK before the reader does.
 const WAITING: usize = 64;
@@ -51,7 +51,7 @@ impl McpFeed {
         id: RequestId,
         origin: Origin,
     ) -> Result<(), String> {
-        let number = self.pending.enter(id, method == message::LISTEN);
+        let number = self.pending.enter(id, origin.asked.clone(), method == message::LISTEN);
         match message::request(method, params, number, origin) {
             Ok(message) => {
                 // Too late: nobody will answer it, and nobody must wait for that.
@@ -152,9 +152,12 @@ impl Transport<RoleServer> for PipeTransport {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Gone>> + Send + 'static {
-        let frame = self.frame(message);
+        let (frame, failed) = self.frame(message);
         let outlet = self.outlet.clone();
         async move {
+            if let Some((waiting, error)) = failed {
+                waiting.asked.log(waiting.id, error).await;
+            }
             let Some(frame) = frame else { return Ok(()) };
             let written = outlet.write(&[frame.as_bytes()]).await;
             outlet.flush();
@@ -182,25 +185,30 @@ impl Transport<RoleServer> for PipeTransport {
 }
 
 impl PipeTransport {
-    /// The frame of a message, unless nobody wants it.
-    fn frame(&self, message: ServerJsonRpcMessage) -> Option<String> {
+    /// The frame of a message, unless nobody wants it; and the request that failed, if one did.
+    fn frame(&self, message: ServerJsonRpcMessage) -> (Option<String>, Option<(Waiting<bool>, ErrorData)>) {
         match message {
             JsonRpcMessage::Response(response) => {
-                Some(message::result_frame(&self.settle(&response.id)?, response.result))
+                let settled = self.settle(&response.id);
+                (settled.map(|waiting| message::result_frame(&waiting.id, response.result)), None)
             }
             JsonRpcMessage::Error(error) => {
-                Some(message::error_frame(&self.settle(error.id.as_ref()?)?, &error.error))
+                let Some(waiting) = error.id.as_ref().and_then(|number| self.settle(number)) else {
+                    return (None, None);
+                };
+                let frame = message::error_frame(&waiting.id, &error.error);
+                (Some(frame), Some((waiting, error.error)))
             }
-            other => Some(message::told_frame(&other, |number| self.pending.id_of(number))),
+            other => (Some(message::told_frame(&other, |number| self.pending.id_of(number))), None),
         }
     }
 
-    /// The id that the client knows the request by; free again from here on. None if the client has
-    /// cancelled the request and wants no reply.
-    fn settle(&self, number: &NumberOrString) -> Option<RequestId> {
-        let id = self.pending.settle(number)?.id;
-        let cancel = self.in_flight.leave(&id);
+    /// The request that the client knows by its own id, which is free again from here on. None if the
+    /// client has cancelled the request and wants no reply.
+    fn settle(&self, number: &NumberOrString) -> Option<Waiting<bool>> {
+        let waiting = self.pending.settle(number)?;
+        let cancel = self.in_flight.leave(&waiting.id);
         let silent = cancel.is_some_and(|cancel| cancel.reason() == Some(CancelReason::Silent));
-        (!silent).then_some(id)
+        (!silent).then_some(waiting)
     }
 }

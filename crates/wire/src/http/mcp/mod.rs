@@ -25,13 +25,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Shared,
     connection::Connection,
-    layers::{Framed, refuse},
+    layers::{Framed, frame_bytes, refuse},
     refusal::{empty, numbered_refusal, plain_refusal},
     respond::{Accepts, event_response, respond},
     stream::{EventId, EventStream, ReadStyle},
 };
 use crate::{
-    mcp::{McpProgress, Origin, message::LISTEN},
+    mcp::{Asked, McpProgress, Origin, message::LISTEN},
     pipe::id_taken,
 };
 
@@ -53,6 +53,8 @@ impl ReplyStream {
 struct Reading {
     accepts: Accepts,
     connection: Option<CancellationToken>,
+    /// The size of what it asked with, for the log.
+    frame_bytes: usize,
 }
 
 pub(crate) async fn post<H: ServerHandler + Clone>(
@@ -60,10 +62,13 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
     request: Framed,
 ) -> Response<Body> {
     let (parts, message) = request.into_parts();
-    let connection = Connection::of(&parts.extensions);
+    let client = Reading {
+        accepts: Accepts::read(&parts.headers),
+        connection: Connection::of(&parts.extensions),
+        frame_bytes: frame_bytes(&parts.extensions),
+    };
     let headers = parts.headers;
-    let accepts = Accepts::read(&headers);
-    if accepts.nothing() {
+    if client.accepts.nothing() {
         return plain_refusal(
             StatusCode::NOT_ACCEPTABLE,
             "the reply is application/json or text/event-stream; accept both",
@@ -71,12 +76,13 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
     }
     match message {
         Message::Request(opened) if opened.dialect == Dialect::Mcp => {
-            answer(&shared, &headers, Reading { accepts, connection }, opened).await
+            answer(&shared, &headers, client, opened).await
         }
         Message::Request(opened) => {
             let fault = Fault::invalid(Stage::Method, "/mcp takes MCP only")
                 .hint("call a tool with tools/call; the direct dialect is at /rpc");
-            refuse(&shared, Refused { id: opened.id, method: Some(opened.method), fault }, 0).await
+            let refused = Refused { id: opened.id, method: Some(opened.method), fault };
+            refuse(&shared, refused, client.frame_bytes).await
         }
         Message::Notification(opened) => match notice(&shared, &headers, opened).await {
             Ok(()) => empty(StatusCode::ACCEPTED),
@@ -104,7 +110,7 @@ async fn answer<H: ServerHandler + Clone>(
         Ok(era) => era,
         Err(violation) => {
             let refused = Refused { id: opened.id, method: Some(opened.method), fault: violation.fault };
-            shared.engine.log_refusal(&refused, Transport::Http, 0).await;
+            shared.engine.log_refusal(&refused, Transport::Http, client.frame_bytes).await;
             return numbered_refusal(
                 Violation::STATUS,
                 refused.id.as_ref(),
@@ -115,7 +121,8 @@ async fn answer<H: ServerHandler + Clone>(
     };
     let Some(id) = opened.id.clone() else {
         let fault = Fault::invalid(Stage::Envelope, "an MCP request needs an id");
-        return refuse(shared, Refused { id: None, method: Some(opened.method), fault }, 0).await;
+        let refused = Refused { id: None, method: Some(opened.method), fault };
+        return refuse(shared, refused, client.frame_bytes).await;
     };
     match era {
         Era::Stateless => answer_alone(shared, client, opened, id).await,
@@ -142,13 +149,13 @@ async fn answer_alone<H: ServerHandler + Clone>(
     let listens = opened.method == LISTEN;
     let until = listens.then(|| shared.stopping.clone());
     let end = CancellationToken::new();
-    let mut origin = origin(shared, &opened, &id, &stream, Arc::clone(&cancel));
+    let mut origin = origin(shared, &opened, &id, &stream, Arc::clone(&cancel), client.frame_bytes);
     origin.ticket = Some(Arc::new(ticket));
     let (handler, method) = (shared.handler.clone(), opened.method);
     let served =
         single::serve(handler, &method, opened.params, id.clone(), Arc::clone(&stream), origin, end.clone());
     if let Err(problem) = served {
-        return refuse_params(shared, id, method, problem).await;
+        return refuse_params(shared, id, method, problem, client.frame_bytes).await;
     }
     let gone = move |_| {
         cancel.cancel(CancelReason::Silent);
@@ -167,7 +174,7 @@ async fn open_session<H: ServerHandler + Clone>(
         let fault = Fault::new(ErrorCode::QueueOverloaded, "there are too many sessions, all of them busy")
             .hint("try again in a moment");
         let refused = Refused { id: Some(id), method: Some(opened.method), fault };
-        shared.engine.log_refusal(&refused, Transport::Http, 0).await;
+        shared.engine.log_refusal(&refused, Transport::Http, client.frame_bytes).await;
         let number = refused.fault.json_rpc_code();
         return numbered_refusal(StatusCode::OK, refused.id.as_ref(), number, &refused.fault);
     };
@@ -194,17 +201,18 @@ async fn answer_in_session<H: ServerHandler + Clone>(
 ) -> Response<Body> {
     let method = opened.method.clone();
     let Some(cancel) = session.in_flight.enter(&id) else {
-        return refuse(shared, Refused { id: Some(id), method: Some(method), fault: id_taken() }, 0).await;
+        let refused = Refused { id: Some(id), method: Some(method), fault: id_taken() };
+        return refuse(shared, refused, client.frame_bytes).await;
     };
     let stream = session.new_stream();
     stream.read_by(client.connection);
-    let origin = origin(shared, &opened, &id, &stream, cancel);
+    let origin = origin(shared, &opened, &id, &stream, cancel, client.frame_bytes);
     let sent = session.request(&method, opened.params, id.clone(), Arc::clone(&stream), origin).await;
     let number = match sent {
         Ok(number) => number,
         Err(problem) => {
             session.in_flight.leave(&id);
-            return refuse_params(shared, id, method, problem).await;
+            return refuse_params(shared, id, method, problem, client.frame_bytes).await;
         }
     };
     // Kept until it is known to be answered at once.
@@ -223,11 +231,13 @@ fn origin<H>(
     id: &RequestId,
     stream: &Arc<EventStream>,
     cancel: Arc<Cancel>,
+    frame_bytes: usize,
 ) -> Origin {
     let (engine, listener) = (Arc::clone(&shared.engine), Arc::clone(stream));
     let progress: Arc<dyn ProgressSink> = Arc::new(McpProgress { engine, listener, id: id.clone() });
     Origin {
         id: Some(id.clone()),
+        asked: Asked::new(&shared.engine, Transport::Http, &opened.method, frame_bytes),
         caller: Arc::clone(&shared.caller),
         transport: Transport::Http,
         cancel,
@@ -345,10 +355,11 @@ async fn refuse_params<H: ServerHandler + Clone>(
     id: RequestId,
     method: String,
     problem: String,
+    frame_bytes: usize,
 ) -> Response<Body> {
     let fault = Fault::invalid(Stage::Arguments, problem);
     let refused = Refused { id: Some(id), method: Some(method), fault };
-    shared.engine.log_refusal(&refused, Transport::Http, 0).await;
+    shared.engine.log_refusal(&refused, Transport::Http, frame_bytes).await;
     let number = refused.fault.json_rpc_code();
     numbered_refusal(StatusCode::OK, refused.id.as_ref(), number, &refused.fault)
 }

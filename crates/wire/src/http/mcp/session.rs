@@ -18,7 +18,7 @@ use pintle_engine::{CancelReason, InFlight};
 use rmcp::{
     RoleServer, ServerHandler, ServiceExt,
     model::{
-        ClientJsonRpcMessage, GetExtensions, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
+        ClientJsonRpcMessage, ErrorData, GetExtensions, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
         ServerNotification,
     },
     service::OriginatingRequestId,
@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     http::{room::Room, stream::EventStream},
-    mcp::{Gone, Origin, Pending, message},
+    mcp::{Gone, Origin, Pending, Waiting, message},
 };
 
 /// How many messages may wait for the SDK before their senders do.
@@ -115,7 +115,7 @@ impl Session {
         origin: Origin,
     ) -> Result<i64, String> {
         let progress_token = params["_meta"].get("progressToken").cloned();
-        let number = self.pending.enter(id, ReplyTo { stream, progress_token });
+        let number = self.pending.enter(id, origin.asked.clone(), ReplyTo { stream, progress_token });
         match message::request(method, params, number, origin) {
             Ok(message) => {
                 if !self.send(message).await {
@@ -278,35 +278,43 @@ impl Session {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what the SDK says where it belongs.
-    fn deliver(&self, message: ServerJsonRpcMessage) {
+    /// Sends what the SDK says where it belongs. Gives the request that failed, if one did.
+    fn deliver(&self, message: ServerJsonRpcMessage) -> Option<(Waiting<ReplyTo>, ErrorData)> {
         match message {
             JsonRpcMessage::Response(response) => {
                 self.settle(&response.id, |id| message::result_frame(id, response.result));
+                None
             }
             JsonRpcMessage::Error(error) => {
-                let Some(number) = error.id.as_ref() else { return };
+                let number = error.id.as_ref()?;
                 if *number == HANDSHAKE {
                     self.has_failed.store(true, Ordering::Relaxed);
                 }
-                self.settle(number, |id| message::error_frame(id, &error.error));
+                let waiting = self.settle(number, |id| message::error_frame(id, &error.error))?;
+                Some((waiting, error.error))
             }
             other => {
                 let stream = self.stream_of(&other).unwrap_or_else(|| Arc::clone(&self.standalone));
                 stream.push(message::told_frame(&other, |number| self.pending.id_of(number)));
+                None
             }
         }
     }
 
     /// Gives a request its reply, unless it was cancelled and its client wants none.
-    fn settle(&self, number: &NumberOrString, frame: impl FnOnce(&RequestId) -> String) {
-        let Some(waiting) = self.pending.settle(number) else { return };
+    fn settle(
+        &self,
+        number: &NumberOrString,
+        frame: impl FnOnce(&RequestId) -> String,
+    ) -> Option<Waiting<ReplyTo>> {
+        let waiting = self.pending.settle(number)?;
         let cancel = self.in_flight.leave(&waiting.id);
         if cancel.is_some_and(|cancel| cancel.reason() == Some(CancelReason::Silent)) {
             waiting.reply_to.stream.end();
-        } else {
-            waiting.reply_to.stream.reply(frame(&waiting.id), StatusCode::OK);
+            return None;
         }
+        waiting.reply_to.stream.reply(frame(&waiting.id), StatusCode::OK);
+        Some(waiting)
     }
 
     /// The stream of the request that a message is about, if it is about one.
@@ -341,8 +349,13 @@ impl Transport<RoleServer> for SessionTransport {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Gone>> + Send + 'static {
-        self.session.deliver(message);
-        std::future::ready(Ok(()))
+        let failed = self.session.deliver(message);
+        async move {
+            if let Some((waiting, error)) = failed {
+                waiting.asked.log(waiting.id, error).await;
+            }
+            Ok(())
+        }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     http::stream::EventStream,
-    mcp::{Gone, Origin, message},
+    mcp::{Asked, Gone, Origin, message},
 };
 
 /// The number under which the SDK sees the one request.
@@ -41,9 +41,10 @@ pub(crate) fn serve(
         peer.protocol_version = version;
         peer
     });
+    let asked = origin.asked.clone();
     let message = message::request(method, params, NUMBER, origin)?;
     let answered = CancellationToken::new();
-    let transport = SingleTransport { message: Some(message), id, stream, answered };
+    let transport = SingleTransport { message: Some(message), asked, id, stream, answered };
     let service = serve_directly_with_ct(handler, transport, peer, end);
     tokio::spawn(async move {
         let _ = service.waiting().await;
@@ -53,6 +54,7 @@ pub(crate) fn serve(
 
 struct SingleTransport {
     message: Option<ClientJsonRpcMessage>,
+    asked: Asked,
     id: RequestId,
     stream: Arc<EventStream>,
     answered: CancellationToken,
@@ -72,6 +74,7 @@ impl Transport<RoleServer> for SingleTransport {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Gone>> + Send + 'static {
+        let mut failed = None;
         match message {
             JsonRpcMessage::Response(response) => {
                 self.stream.reply(message::result_frame(&self.id, response.result), StatusCode::OK);
@@ -80,11 +83,17 @@ impl Transport<RoleServer> for SingleTransport {
             JsonRpcMessage::Error(error) => {
                 let status = status_of(error.error.code);
                 self.stream.reply(message::error_frame(&self.id, &error.error), status);
+                failed = Some((self.asked.clone(), self.id.clone(), error.error));
                 self.answered.cancel();
             }
             other => self.stream.push(message::told_frame(&other, |_| Some(self.id.clone()))),
         }
-        std::future::ready(Ok(()))
+        async move {
+            if let Some((asked, id, error)) = failed {
+                asked.log(id, error).await;
+            }
+            Ok(())
+        }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
