@@ -38,7 +38,7 @@ fn echo(value: Value) -> Value {
 fn storm_message(number: usize) -> (String, bool) {
     let id = number;
     match number % 8 {
-        0 | 1 | 2 => {
+        0..=2 => {
             let params = echo(json!(number));
             (json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string(), false)
         }
