@@ -3,18 +3,31 @@
 mod corpus;
 mod drive;
 mod foundation;
+mod mcp;
 mod report;
 
 use std::path::PathBuf;
 
 use report::Report;
 
+/// `[--quick] [--only=foundation|mcp] [FILE]`: the file gets the table as JSON.
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let out = arguments.find(|argument| argument != "--quick").map(PathBuf::from);
+    let (mut quick, mut only, mut out) = (false, None, None);
+    for argument in std::env::args().skip(1) {
+        match argument.strip_prefix("--only=") {
+            Some(name) => only = Some(name.to_owned()),
+            None if argument == "--quick" => quick = true,
+            None => out = Some(PathBuf::from(argument)),
+        }
+    }
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     let mut report = Report::default();
-    foundation::run(&mut report, quick);
+    if wanted("foundation") {
+        foundation::run(&mut report, quick);
+    }
+    if wanted("mcp") {
+        mcp::run(&mut report, quick);
+    }
     report.print();
     if let Some(path) = out {
         report.write(&path);

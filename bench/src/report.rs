@@ -22,21 +22,28 @@ struct Row {
 #[derive(Clone, Copy)]
 pub enum Bar {
     AtLeast(f64),
+    AtMost(f64),
     Below(f64),
+    /// Nothing: the figure is told, not judged.
+    Told,
 }
 
 impl Bar {
-    fn met(self, figure: f64) -> bool {
+    fn met(self, figure: f64) -> Option<bool> {
         match self {
-            Self::AtLeast(bar) => figure >= bar,
-            Self::Below(bar) => figure < bar,
+            Self::AtLeast(bar) => Some(figure >= bar),
+            Self::AtMost(bar) => Some(figure <= bar),
+            Self::Below(bar) => Some(figure < bar),
+            Self::Told => None,
         }
     }
 
     fn text(self) -> String {
         match self {
             Self::AtLeast(bar) => format!("at least {bar}"),
+            Self::AtMost(bar) => format!("at most {bar}"),
             Self::Below(bar) => format!("below {bar}"),
+            Self::Told => String::new(),
         }
     }
 }
@@ -53,7 +60,11 @@ impl Report {
         table.load_style(comfy_table::presets::ASCII_MARKDOWN);
         table.set_header(["what", "pintle", "peer", "figure", "bar", "met"]);
         for row in &self.rows {
-            let met = if row.bar.met(row.figure) { "yes" } else { "NO" };
+            let met = match row.bar.met(row.figure) {
+                Some(true) => "yes",
+                Some(false) => "NO",
+                None => "",
+            };
             let figure = format!("{:.2}", row.figure);
             table.add_row([&row.name, &row.ours, &row.peer, &figure, &row.bar.text(), met]);
         }

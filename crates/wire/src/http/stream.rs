@@ -51,6 +51,8 @@ struct State {
     /// Which reader has the stream; they are counted from 1, and 0 is nobody.
     reader: u64,
     readers: u64,
+    /// Whether somebody has read it to the end.
+    was_read: bool,
     /// The connection of whoever reads, to be closed if the reply has to be let go.
     connection: Option<CancellationToken>,
     place: Option<Place>,
@@ -169,6 +171,11 @@ impl EventStream {
 
     pub(crate) fn has_reader(&self) -> bool {
         self.lock().reader != 0
+    }
+
+    /// Whether somebody has read it to the end.
+    pub(crate) fn was_read(&self) -> bool {
+        self.lock().was_read
     }
 
     /// How much memory the events take.
@@ -421,15 +428,14 @@ impl http_body::Body for ReplyBody {
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        let is_finished = self.is_finished && self.pieces.is_empty();
         let mut state = self.stream.lock();
         if state.reader == self.generation {
             state.reader = 0;
+            state.was_read |= is_finished && state.ended.is_some();
         }
         drop(state);
-        if self.is_finished
-            && self.pieces.is_empty()
-            && let Some(watch) = self.watch.take()
-        {
+        if is_finished && let Some(watch) = self.watch.take() {
             watch.relieve();
         }
     }

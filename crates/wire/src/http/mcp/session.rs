@@ -26,6 +26,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     http::{room::Room, stream::EventStream},
@@ -57,6 +58,8 @@ pub(crate) struct Session {
     streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
     last_stream: AtomicU64,
     last_used: Mutex<Instant>,
+    /// Ends the SDK's part, whatever still waits in it.
+    over: CancellationToken,
     /// Whether the handshake failed.
     has_failed: AtomicBool,
     /// Whether the client's revision knows events that only have a name.
@@ -89,13 +92,14 @@ impl Session {
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
             last_used: Mutex::new(Instant::now()),
+            over: CancellationToken::new(),
             has_failed: AtomicBool::new(false),
             knows_priming: AtomicBool::new(false),
         });
         let transport = SessionTransport { session: Arc::clone(&session), receiver };
         let served = Arc::clone(&session);
         tokio::spawn(async move {
-            if let Ok(running) = handler.serve(transport).await {
+            if let Ok(running) = handler.serve_with_ct(transport, served.over.clone()).await {
                 let _ = running.waiting().await;
             }
             served.close();
@@ -242,11 +246,12 @@ impl Session {
         let mut streams = self.streams();
         streams.retain(|_, stream| {
             let is_old = stream.ended().is_some_and(|ended| ended.elapsed() > REPLY_KEPT);
-            !is_old && (stream.ended().is_none() || stream.bytes() <= READ_STREAM_BYTES)
+            !is_old && (!stream.was_read() || stream.bytes() <= READ_STREAM_BYTES)
         });
-        while streams.values().filter(|stream| stream.ended().is_some()).count() > READ_STREAMS_KEPT {
-            let oldest = streams.iter().find(|(_, stream)| stream.ended().is_some()).map(|(key, _)| *key);
-            oldest.and_then(|key| streams.remove(&key));
+        let read: Vec<_> =
+            streams.iter().filter(|(_, stream)| stream.was_read()).map(|(number, _)| *number).collect();
+        for number in read.iter().rev().skip(READ_STREAMS_KEPT) {
+            streams.remove(number);
         }
     }
 
@@ -264,6 +269,7 @@ impl Session {
             reply_to.stream.end();
         }
         self.streams().clear();
+        self.over.cancel();
     }
 
     async fn send(&self, message: ClientJsonRpcMessage) -> bool {
