@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
 };
 use pintle_contract::{ErrorCode, Fault, RequestId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::json_rpc;
 
@@ -41,7 +41,11 @@ pub(crate) fn numbered_refusal(
     number: i32,
     fault: &Fault,
 ) -> Response<Body> {
-    let error = json!({"code": number, "message": fault.message, "data": fault});
+    error_response(status, id, &json!({"code": number, "message": fault.message, "data": fault}))
+}
+
+/// A JSON-RPC error as a response.
+pub(crate) fn error_response(status: StatusCode, id: Option<&RequestId>, error: &Value) -> Response<Body> {
     let mut frame = json_rpc::reply(id, "error", &error.to_string());
     frame.pop();
     json_response(status, frame)

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::{
+    body::Body,
+    http::{HeaderMap, Response, StatusCode},
+};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use pintle_contract::{Fault, PROTOCOL_VERSION_KEY, Stage};
+use pintle_contract::{Fault, PROTOCOL_VERSION_KEY, RequestId, Stage};
 use pintle_engine::Opened;
 use rmcp::model::{ErrorCode, JsonObject, ProtocolVersion};
 use serde_json::{Value, json};
+
+use crate::http::refusal::error_response;
 
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// The first revision without sessions, whose requests say in their headers what they are.
@@ -26,15 +31,25 @@ pub(crate) enum Era {
 /// A request that the protocol forbids.
 #[derive(Debug)]
 pub(crate) struct Violation {
-    pub(crate) number: i32,
+    number: i32,
     pub(crate) fault: Fault,
+    /// What the protocol wants to be told besides.
+    data: Option<Value>,
 }
 
 impl Violation {
-    pub(crate) const STATUS: StatusCode = StatusCode::BAD_REQUEST;
+    /// The response that says so.
+    pub(crate) fn response(&self, id: Option<&RequestId>) -> Response<Body> {
+        let mut data = json!(self.fault);
+        for (name, value) in self.data.iter().filter_map(Value::as_object).flatten() {
+            data[name] = value.clone();
+        }
+        let error = json!({"code": self.number, "message": self.fault.message, "data": data});
+        error_response(StatusCode::BAD_REQUEST, id, &error)
+    }
 
     fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { number: code.0, fault: Fault::invalid(Stage::Envelope, message) }
+        Self { number: code.0, fault: Fault::invalid(Stage::Envelope, message), data: None }
     }
 
     fn incomplete() -> Self {
@@ -122,7 +137,7 @@ fn known(header: Option<&str>) -> Result<(), Violation> {
         "the MCP-Protocol-Version header names a revision that this server does not know",
     );
     let versions: Vec<_> = versions.iter().map(ProtocolVersion::as_str).collect();
-    violation.fault = violation.fault.details(json!({"supported": versions, "requested": version}));
+    violation.data = Some(json!({"supported": versions, "requested": version}));
     Err(violation)
 }
 

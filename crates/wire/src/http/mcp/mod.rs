@@ -15,7 +15,7 @@ use axum::{
     extract::State,
     http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header},
 };
-use headers::{Era, Violation};
+use headers::Era;
 use pintle_contract::{Dialect, ErrorCode, Fault, RequestId, Stage};
 use pintle_engine::{Cancel, CancelReason, Message, Opened, ProgressSink, Refused, Transport};
 use rmcp::ServerHandler;
@@ -109,14 +109,10 @@ async fn answer<H: ServerHandler + Clone>(
     let era = match headers::era(headers, &opened, schema) {
         Ok(era) => era,
         Err(violation) => {
-            let refused = Refused { id: opened.id, method: Some(opened.method), fault: violation.fault };
+            let fault = violation.fault.clone();
+            let refused = Refused { id: opened.id, method: Some(opened.method), fault };
             shared.engine.log_refusal(&refused, Transport::Http, client.frame_bytes).await;
-            return numbered_refusal(
-                Violation::STATUS,
-                refused.id.as_ref(),
-                violation.number,
-                &refused.fault,
-            );
+            return violation.response(refused.id.as_ref());
         }
     };
     let Some(id) = opened.id.clone() else {
@@ -259,7 +255,7 @@ async fn notice<H: ServerHandler + Clone>(
         // A request that stands alone is cancelled by closing its stream.
         Ok(Era::Stateless) => return Ok(()),
         Ok(Era::Session) => {}
-        Err(violation) => return Err(violated(&violation).into()),
+        Err(violation) => return Err(violation.response(None).into()),
     }
     let session = session(shared, headers)?;
     match (&opened.cancels, opened.dialect) {
@@ -280,7 +276,7 @@ pub(crate) async fn get<H: ServerHandler + Clone>(
     match headers::era_of_headers(headers) {
         Ok(Era::Session) => {}
         Ok(Era::Stateless) => return only_post(),
-        Err(violation) => return violated(&violation),
+        Err(violation) => return violation.response(None),
     }
     if !Accepts::read(headers).events {
         return plain_refusal(StatusCode::NOT_ACCEPTABLE, "this is a text/event-stream; accept it");
@@ -326,7 +322,7 @@ pub(crate) async fn delete<H: ServerHandler + Clone>(
     match headers::era_of_headers(request.headers()) {
         Ok(Era::Session) => {}
         Ok(Era::Stateless) => return only_post(),
-        Err(violation) => return violated(&violation),
+        Err(violation) => return violation.response(None),
     }
     match session(&shared, request.headers()) {
         Ok(session) => {
@@ -362,10 +358,6 @@ async fn refuse_params<H: ServerHandler + Clone>(
     shared.engine.log_refusal(&refused, Transport::Http, frame_bytes).await;
     let number = refused.fault.json_rpc_code();
     numbered_refusal(StatusCode::OK, refused.id.as_ref(), number, &refused.fault)
-}
-
-fn violated(violation: &Violation) -> Response<Body> {
-    numbered_refusal(Violation::STATUS, None, violation.number, &violation.fault)
 }
 
 fn only_post() -> Response<Body> {

@@ -1,0 +1,656 @@
+//! Parity: the same call gives the same answer on every way in.
+//!
+//! The corpus (`tests/parity/corpus.jsonl`) is a list of requests, good and bad, each with how it has to end.
+//! Every request goes to a server of its own for each way: both dialects, on standard input and output and
+//! over HTTP; MCP both with a handshake and without, direct both by the tool's name and by `mcp.tool.invoke`.
+//! Then replies and log records are laid side by side.
+//!
+//! A line of the corpus has `about`, `tool` and `arguments` (or `text`: the arguments as they are written), and
+//! may have `key` (an idempotency key), `meta`, `server` (which kind of server it is for), `hit` (whether the
+//! key answers it) and `differs` (see [`Exception`]). `expect` is `ok`, an error code, or the `reason` of a
+//! result of the assets toolset. `{"$repeat": [text, count]}` stands for a long text, `{"$nest": depth}` for
+//! lists within lists.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    sync::LazyLock,
+};
+
+use rustix::process::Signal;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::{
+    PATIENCE, Server, Setup,
+    http::{Client, MODERN},
+    request,
+};
+
+const LEGACY: &str = "2025-11-25";
+/// The largest result of the servers here; the corpus has results on both sides of it.
+const MAX_RESULT_BYTES: usize = 100_000;
+
+/// Where the two dialects differ because they are meant to. All else has to be the same.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Exception {
+    /// A tool that there is not: the direct dialect answers with a result of its own (`unsupported`), which it
+    /// has promised since before there was MCP; MCP has an error for it, -32602. The records are the same.
+    UnknownTool,
+    /// A request that is refused for its frame, before it is a call. The same arguments stand at another place
+    /// in another frame (`params`, or `params.arguments`), so the words, and the size and method in the record,
+    /// are those of the frame. The code is the same, and so is all else for the same frame on another transport.
+    Frame,
+    // Neither is tried with `mcp.tool.invoke`, whose own params are checked before there is a tool.
+}
+
+/// A way in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    DirectStdio,
+    DirectHttp,
+    McpStdio,
+    McpSession,
+    McpStdioStateless,
+    McpStateless,
+    InvokeStdio,
+    InvokeHttp,
+}
+
+impl Way {
+    /// Neighbours send the same frames on different transports.
+    const ALL: [Self; 8] = [
+        Self::DirectStdio,
+        Self::DirectHttp,
+        Self::McpStdio,
+        Self::McpSession,
+        Self::McpStdioStateless,
+        Self::McpStateless,
+        Self::InvokeStdio,
+        Self::InvokeHttp,
+    ];
+
+    fn is_direct(self) -> bool {
+        matches!(self, Self::DirectStdio | Self::DirectHttp) || self.is_invoke()
+    }
+
+    fn is_invoke(self) -> bool {
+        matches!(self, Self::InvokeStdio | Self::InvokeHttp)
+    }
+
+    fn is_http(self) -> bool {
+        matches!(self, Self::DirectHttp | Self::McpSession | Self::McpStateless | Self::InvokeHttp)
+    }
+
+    fn is_stateless(self) -> bool {
+        matches!(self, Self::McpStdioStateless | Self::McpStateless)
+    }
+}
+
+/// One request of the corpus.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    about: String,
+    tool: String,
+    arguments: Option<Value>,
+    text: Option<String>,
+    key: Option<String>,
+    meta: Option<Value>,
+    #[serde(default)]
+    server: Kind,
+    differs: Option<Exception>,
+    #[serde(default)]
+    hit: bool,
+    expect: String,
+}
+
+/// A kind of server.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// Without a backend.
+    #[default]
+    Plain,
+    /// With a backend that takes everything.
+    Created,
+    /// With a backend that fails.
+    Failing,
+    /// With a backend that takes everything, also what was not validated.
+    Unvalidated,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Plain, Self::Created, Self::Failing, Self::Unvalidated];
+}
+
+fn corpus() -> Vec<Case> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/corpus.jsonl");
+    let text = fs::read_to_string(path).expect("the corpus");
+    text.lines()
+        .map(|line| {
+            let mut case: Case = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            case.arguments.iter_mut().for_each(expand);
+            assert!(case.arguments.is_some() != case.text.is_some(), "arguments or text: {line}");
+            case
+        })
+        .collect()
+}
+
+/// Puts in what a line of the corpus only describes.
+fn expand(value: &mut Value) {
+    if let (Some(text), Some(count)) = (value["$repeat"][0].as_str(), value["$repeat"][1].as_u64()) {
+        *value = json!(text.repeat(count as usize));
+    } else if let Some(depth) = value.get("$nest").and_then(Value::as_u64) {
+        *value = (0..depth).fold(json!("core"), |inner, _| json!([inner]));
+    }
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(expand),
+        Value::Object(members) => members.values_mut().for_each(expand),
+        _ => {}
+    }
+}
+
+impl Case {
+    /// The frame of this request. The arguments go in as they are written.
+    fn frame(&self, way: Way, id: usize) -> String {
+        let arguments = match (&self.arguments, &self.text) {
+            (Some(arguments), _) => arguments.to_string(),
+            (None, text) => text.clone().unwrap_or_default(),
+        };
+        let mut envelope = String::new();
+        let mut inner_meta = json!({});
+        if way.is_stateless() {
+            inner_meta["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
+            inner_meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        if let Some(meta) = &self.meta {
+            let mut meta = meta.clone();
+            // MCP has a place of its own for the trace.
+            if !way.is_direct()
+                && let Some(trace) = meta.as_object_mut().and_then(|meta| meta.shift_remove("traceparent"))
+            {
+                inner_meta["traceparent"] = trace;
+            }
+            envelope.push_str(&format!(r#","meta":{meta}"#));
+        }
+        if let (Some(key), false) = (&self.key, way.has_key_header()) {
+            envelope.push_str(&format!(r#","idempotencyKey":{}"#, json!(key)));
+        }
+        let tool = json!(self.tool);
+        if way.is_invoke() {
+            let id_of_tool = json!(format!("mcp.tool:{}", self.tool));
+            let params = format!(r#"{{"tool":{id_of_tool},"input":{arguments}}}"#);
+            return format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"mcp.tool.invoke","params":{params}{envelope}}}"#
+            );
+        }
+        if way.is_direct() {
+            return format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":{tool},"params":{arguments}{envelope}}}"#
+            );
+        }
+        let params = format!(r#"{{"name":{tool},"arguments":{arguments},"_meta":{inner_meta}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}{envelope}}}"#)
+    }
+}
+
+impl Way {
+    /// A key may stand in a header too.
+    fn has_key_header(self) -> bool {
+        matches!(self, Self::DirectHttp | Self::McpStateless)
+    }
+}
+
+/// A reply, whatever its dialect.
+#[derive(Clone, Debug, PartialEq)]
+struct Told {
+    /// The tool's own object, as text: the order of members and the form of numbers count.
+    payload: Option<String>,
+    /// What MCP adds to the object of a failure: its code and message.
+    added: Option<(Value, Value)>,
+    /// The error object.
+    error: Option<Value>,
+    /// The number of a JSON-RPC error.
+    number: Option<i64>,
+}
+
+impl Told {
+    fn payload(object: &Value) -> Self {
+        Self { payload: Some(object.to_string()), added: None, error: None, number: None }
+    }
+
+    fn json_rpc_error(reply: &Value) -> Self {
+        let error = &reply["error"];
+        assert_eq!(error["message"], error["data"]["message"], "one message: {reply}");
+        Self {
+            payload: None,
+            added: None,
+            error: Some(error["data"].clone()),
+            number: error["code"].as_i64(),
+        }
+    }
+
+    /// What a direct reply tells.
+    fn direct(reply: &Value) -> Self {
+        match reply.get("result") {
+            Some(result) => Self::payload(result),
+            None => Self::json_rpc_error(reply),
+        }
+    }
+
+    /// What a reply of MCP tells.
+    fn mcp(reply: &Value) -> Self {
+        let Some(result) = reply.get("result") else { return Self::json_rpc_error(reply) };
+        let content = result["content"].as_array().expect("content");
+        assert!(content.len() == 1 && content[0]["type"] == json!("text"), "one text: {reply}");
+        let text = content[0]["text"].as_str().expect("a text");
+        let mut object: Value = serde_json::from_str(text).expect("JSON in the text");
+        let Some(is_error) = result.get("isError") else {
+            let told = Self::payload(&result["structuredContent"]);
+            assert_eq!(told.payload.as_deref(), Some(text), "both forms say the same: {reply}");
+            return told;
+        };
+        assert_eq!(is_error, &json!(true), "{reply}");
+        assert!(result.get("structuredContent").is_none(), "{reply}");
+        if object["ok"] != json!(false) {
+            return Self { payload: None, added: None, error: Some(object), number: None };
+        }
+        let members = object.as_object_mut().expect("an object");
+        let added = [members.shift_remove("code"), members.shift_remove("message")];
+        let [Some(code), Some(message)] = added else { panic!("code and message are missing: {reply}") };
+        Self { added: Some((code, message)), ..Self::payload(&object) }
+    }
+
+    /// Whether both tell the same, each in the form of its dialect.
+    fn is_same(&self, other: &Self) -> bool {
+        let numbers = self.number.zip(other.number);
+        self.payload == other.payload
+            && self.error == other.error
+            && numbers.is_none_or(|(one, another)| one == another)
+    }
+
+    /// How it ended, in the corpus' words.
+    fn outcome(&self) -> String {
+        let Some(payload) = &self.payload else {
+            return self.code().as_str().unwrap_or_default().to_owned();
+        };
+        let object: Value = serde_json::from_str(payload).expect("JSON");
+        match (&object["ok"], object["reason"].as_str()) {
+            (Value::Bool(false), Some(reason)) => reason.to_owned(),
+            _ => "ok".to_owned(),
+        }
+    }
+
+    fn code(&self) -> Value {
+        self.error.as_ref().map_or(Value::Null, |error| error["code"].clone())
+    }
+}
+
+/// What became of one request on one way.
+struct Seen {
+    told: Told,
+    /// All records with its id, without what tells the way and the time.
+    records: Vec<Value>,
+}
+
+/// What became of the corpus: for each request, what was seen on each way, in the order of [`Way::ALL`].
+struct Observation {
+    cases: Vec<Case>,
+    seen: Vec<Vec<Seen>>,
+}
+
+static OBSERVATION: LazyLock<Observation> = LazyLock::new(|| {
+    let cases = corpus();
+    let created = start_backend("201 Created", r#"{"id":"a-1"}"#);
+    let failing = start_backend("500 Internal Server Error", "internal error");
+    let setup = |kind: Kind| {
+        let setup = Setup::assets().args(["--fixtures", "--deterministic", "--timeout=test_sleep=50ms"]);
+        let setup = setup.arg(format!("--max-result-bytes={MAX_RESULT_BYTES}"));
+        match kind {
+            Kind::Plain => setup,
+            Kind::Created => setup.env("SYN_BACKEND_URL", &created),
+            Kind::Failing => setup.env("SYN_BACKEND_URL", &failing),
+            Kind::Unvalidated => setup.env("SYN_BACKEND_URL", &created).arg("--allow-unvalidated"),
+        }
+    };
+    let mut seen: Vec<Vec<Seen>> = cases.iter().map(|_| Vec::new()).collect();
+    std::thread::scope(|scope| {
+        let ways = Way::ALL.map(|way| {
+            let (cases, setup) = (&cases, &setup);
+            scope.spawn(move || {
+                let mut found = BTreeMap::new();
+                for kind in Kind::ALL {
+                    found.extend(observe(cases, way, kind, setup(kind)));
+                }
+                found
+            })
+        });
+        for way in ways {
+            for (id, one) in way.join().expect("a way that was gone to its end") {
+                seen[id].push(one);
+            }
+        }
+    });
+    Observation { cases, seen }
+});
+
+/// Sends the requests for one kind of server, one after the other, on one way.
+fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize, Seen> {
+    let log = setup.path("calls.jsonl");
+    let setup = setup.arg("--log-file").arg(&log);
+    let mut line = Line::open(way, setup);
+    let of_kind = cases
+        .iter()
+        .enumerate()
+        .filter(|(_, case)| case.server == kind && !(way.is_invoke() && case.differs.is_some()));
+    let mut seen: BTreeMap<usize, Seen> = of_kind
+        .map(|(id, case)| {
+            let reply = line.ask(case, id);
+            assert_eq!(reply["id"], json!(id), "{way:?}: {}: {reply}", case.about);
+            let told = if way.is_direct() { Told::direct(&reply) } else { Told::mcp(&reply) };
+            (id, Seen { told, records: Vec::new() })
+        })
+        .collect();
+    let server = line.close();
+    for record in fs::read_to_string(&log).expect("the log").lines() {
+        let mut record: Value = serde_json::from_str(record).expect("a record");
+        let expected = if way.is_http() { "http" } else { "stdio" };
+        let members = record.as_object_mut().expect("an object");
+        assert_eq!(members.shift_remove("transport"), Some(json!(expected)), "{way:?}");
+        members.shift_remove("ts").expect("a time");
+        let execution = record["execution"].as_object_mut().expect("an object");
+        execution.shift_remove("durationMs").expect("a duration");
+        let id = record["requestId"].as_str().and_then(|id| id.parse().ok());
+        let one = id.and_then(|id| seen.get_mut(&id));
+        one.unwrap_or_else(|| panic!("{way:?}: nobody's record: {record}")).records.push(record);
+    }
+    drop(server);
+    seen
+}
+
+/// A client's line to a server of its own.
+struct Line {
+    way: Way,
+    server: Server,
+    client: Option<Client>,
+}
+
+impl Line {
+    fn open(way: Way, setup: Setup) -> Self {
+        let mut server = if way.is_http() { setup.http().start() } else { setup.start() };
+        let client = match way {
+            Way::DirectStdio | Way::InvokeStdio | Way::McpStdioStateless => None,
+            Way::DirectHttp | Way::InvokeHttp | Way::McpStateless => Some(server.connect()),
+            Way::McpSession => Some(server.session(LEGACY)),
+            Way::McpStdio => {
+                server.send(&crate::support::http::initialize(LEGACY));
+                assert_eq!(server.frame()["result"]["protocolVersion"], json!(LEGACY));
+                server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+                None
+            }
+        };
+        Self { way, server, client }
+    }
+
+    fn ask(&mut self, case: &Case, id: usize) -> Value {
+        let frame = case.frame(self.way, id);
+        let Some(client) = &mut self.client else {
+            self.server.write(format!("{frame}\n").as_bytes());
+            return self.server.frame();
+        };
+        let mut headers = Vec::new();
+        if self.way.has_key_header() {
+            headers.extend(case.key.as_ref().map(|key| ("idempotency-key", key.as_str())));
+        }
+        if self.way == Way::McpStateless {
+            let names =
+                [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", &case.tool)];
+            headers.extend(names);
+        }
+        let path = if self.way.is_direct() { "/rpc" } else { "/mcp" };
+        client.send("POST", path, &headers, frame.as_bytes());
+        client.answer().message()
+    }
+
+    /// Ends the server, so that its log is whole.
+    fn close(mut self) -> Server {
+        drop(self.client.take());
+        match self.way.is_http() {
+            true => self.server.signal(Signal::TERM),
+            false => self.server.close_stdin(),
+        }
+        assert_eq!(self.server.wait().code(), Some(0), "{}", self.server.stderr());
+        self.server
+    }
+}
+
+/// A backend that gives everybody the same answer, for as long as the tests run.
+fn start_backend(status: &str, body: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            // A client that leaves early is no failure of the backend.
+            std::thread::spawn(move || drop(answer_one(stream, &answer)));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn answer_one(stream: TcpStream, answer: &str) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    reader.get_mut().write_all(answer.as_bytes())
+}
+
+/// Looks at every request, and fails with all that is wrong.
+fn for_each_case(check: impl Fn(&Case, &[Seen]) -> Vec<String>) {
+    let Observation { cases, seen } = &*OBSERVATION;
+    let wrong: Vec<String> = cases
+        .iter()
+        .zip(seen)
+        .flat_map(|(case, seen)| {
+            let found = check(case, seen).into_iter();
+            found.map(|text| format!("{} ({}): {text}", case.about, head(&case.tool)))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The beginning of a text that may be very long.
+fn head(text: &str) -> String {
+    text.chars().take(1_000).collect()
+}
+
+fn told(way: Way, seen: &Seen) -> String {
+    head(&format!("{way:?} told {:?}", seen.told))
+}
+
+#[test]
+fn the_corpus_is_large_and_tries_every_tool_and_every_end() {
+    let cases = corpus();
+    assert!(cases.len() >= 150, "only {} requests", cases.len());
+    let mut server = Setup::assets().arg("--fixtures").start();
+    let discovered = server.result("mcp.discover", json!({}));
+    server.finish();
+    let ends: BTreeSet<_> = cases.iter().map(|case| (case.tool.as_str(), case.expect.as_str())).collect();
+    for tool in discovered["tools"].as_array().expect("tools") {
+        let name = tool["name"].as_str().expect("a name");
+        let refused = ends.contains(&(name, "INVALID_REQUEST"));
+        assert!(
+            refused && ends.iter().any(|(tool, end)| *tool == name && *end != "INVALID_REQUEST"),
+            "{name}"
+        );
+    }
+    for end in [
+        "ok",
+        "INVALID_REQUEST",
+        "INTERNAL",
+        "INVALID_OUTPUT",
+        "TOOL_TIMEOUT",
+        "CONFLICT",
+        "not_found",
+        "validation_failed",
+        "unsupported",
+        "backend_error",
+        "unknown_tool",
+    ] {
+        assert!(ends.iter().any(|(_, found)| *found == end), "{end}");
+    }
+    println!("{} requests on {} ways", cases.len(), Way::ALL.len());
+}
+
+#[test]
+fn every_way_in_gives_the_same_payload_or_the_same_error() {
+    for_each_case(|case, seen| {
+        let mut wrong = Vec::new();
+        for (index, (way, one)) in Way::ALL.into_iter().zip(seen).enumerate() {
+            let same = match case.differs {
+                None => one.told.is_same(&seen[0].told),
+                Some(Exception::UnknownTool) => {
+                    one.told.is_same(&seen[if way.is_direct() { 0 } else { 2 }].told)
+                }
+                Some(Exception::Frame) => one.told.code() == seen[0].told.code(),
+            };
+            // Neighbours tell the same to the last member.
+            if !same || one.told != seen[index & !1].told {
+                wrong.push(format!("{}\n  but {}", told(way, one), told(Way::ALL[0], &seen[0])));
+            }
+        }
+        wrong
+    });
+}
+
+#[test]
+fn every_request_ends_as_the_corpus_says() {
+    for_each_case(|case, seen| {
+        let ways = Way::ALL.into_iter().zip(seen);
+        let wrong = ways.filter(|(way, one)| {
+            let expected = match (case.differs, way.is_direct()) {
+                (Some(Exception::UnknownTool), true) => "unsupported",
+                (Some(Exception::UnknownTool), false) => "INVALID_REQUEST",
+                _ => &case.expect,
+            };
+            one.told.outcome() != expected
+        });
+        wrong.map(|(way, one)| format!("not {}: {}", case.expect, told(way, one))).collect()
+    });
+}
+
+#[test]
+fn every_way_in_leaves_one_and_the_same_log_record() {
+    for_each_case(|case, seen| {
+        let mut wrong = Vec::new();
+        for (index, (way, one)) in Way::ALL.into_iter().zip(seen).enumerate() {
+            let compared = match case.differs {
+                None | Some(Exception::UnknownTool) => &seen[0],
+                Some(Exception::Frame) => &seen[index & !1],
+            };
+            if one.records.len() != 1 || one.records != compared.records {
+                let (left, expected) = (json!(one.records), json!(compared.records));
+                wrong.push(format!("{way:?} left {left}\n  not {expected}"));
+            }
+        }
+        wrong
+    });
+}
+
+#[test]
+fn the_record_has_the_code_that_the_reply_has_and_knows_answers_from_the_store() {
+    for_each_case(|case, seen| {
+        let mut wrong = Vec::new();
+        for (way, one) in Way::ALL.into_iter().zip(seen).filter(|(way, _)| !way.is_direct()) {
+            let code = one.told.added.as_ref().map_or(one.told.code(), |(code, _)| code.clone());
+            let Some(record) = one.records.first() else { continue };
+            if record["error"] != code {
+                wrong.push(format!("{} and left {record}", told(way, one)));
+            }
+            if record["idempotency"]["cacheHit"] != json!(case.hit) {
+                wrong.push(format!("{way:?}: an answer from the store should be {}: {record}", case.hit));
+            }
+        }
+        wrong
+    });
+}
+
+#[test]
+fn a_failure_of_an_asset_tool_is_told_as_one_and_a_verdict_as_an_answer() {
+    for_each_case(|case, seen| {
+        let code = match case.expect.as_str() {
+            "not_found" => Some("NOT_FOUND"),
+            "unsupported" => Some("CAPABILITY_MISSING"),
+            "backend_error" => Some("UPSTREAM_FAILED"),
+            "validation_failed" if case.tool != "validate_asset" => Some("INVALID_REQUEST"),
+            _ => None,
+        };
+        let ways = Way::ALL.into_iter().zip(seen).filter(|(way, _)| !way.is_direct());
+        let wrong = ways.filter(|(_, one)| {
+            let added = one.told.added.as_ref();
+            added.and_then(|(code, _)| code.as_str()) != code
+                || added.is_some_and(|(_, message)| message.as_str().is_none_or(str::is_empty))
+        });
+        wrong.map(|(way, one)| format!("not {code:?}: {}", told(way, one))).collect()
+    });
+}
+
+#[test]
+fn a_tool_that_there_is_not_is_a_result_in_the_direct_dialect_and_an_error_in_mcp() {
+    let unsupported = r#"{"ok":false,"reason":"unsupported","detail":"tool not implemented"}"#;
+    for_each_case(|case, seen| {
+        if case.differs != Some(Exception::UnknownTool) {
+            return Vec::new();
+        }
+        let ways = Way::ALL.into_iter().zip(seen);
+        let wrong = ways.filter(|(way, one)| match way.is_direct() {
+            true => one.told.payload.as_deref() != Some(unsupported),
+            false => one.told.number != Some(-32602),
+        });
+        wrong.map(|(way, one)| told(way, one)).collect()
+    });
+}
+
+/// The other difference that is meant: MCP lets a client leave out what it has nothing to say in.
+#[test]
+fn absent_arguments_are_none_in_mcp_and_a_broken_envelope_in_the_direct_dialect() {
+    let mut server = Setup::assets().start();
+    let listed = server.result("list_schemas", json!({}));
+    server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "list_schemas"}));
+    assert_eq!(server.frame()["error"]["code"], json!(-32600));
+    server.send(&request(json!(1), "list_schemas", Value::Null));
+    assert_eq!(server.frame()["error"]["code"], json!(-32600));
+    let http = Setup::assets().http().start();
+    let mut direct = http.connect();
+    let refused = direct.post("/rpc", &json!({"jsonrpc": "2.0", "id": 1, "method": "list_schemas"}));
+    assert_eq!(refused.refusal(), (400, -32600));
+    let mut session = http.session(LEGACY);
+    let mut stateless = http.connect();
+    server.send(&crate::support::http::initialize(LEGACY));
+    server.frame();
+    for params in [json!({"name": "list_schemas"}), json!({"name": "list_schemas", "arguments": null})] {
+        assert_eq!(server.result("tools/call", params.clone())["structuredContent"], listed);
+        let answer = session.call(json!(1), "tools/call", params.clone());
+        assert_eq!(answer.result()["structuredContent"], listed);
+        let answer = stateless.modern(json!(1), "tools/call", params);
+        assert_eq!(answer.result()["structuredContent"], listed);
+    }
+    server.finish();
+}
