@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     PATIENCE, Server, Setup,
-    http::{Client, MODERN, modern},
+    http::{Client, MODERN, initialize, modern},
     request,
 };
 
@@ -21,6 +21,11 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "it never came to be: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// How often something is tried: a few times in the suite, many times in `scripts/stress`.
+fn rounds(few: usize, many: usize) -> usize {
+    if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
 }
 
 /// The memory that a server takes, in MiB.
@@ -59,7 +64,7 @@ fn storm_message(number: usize) -> (String, bool) {
 #[test]
 fn a_storm_of_64_clients_gets_one_right_reply_each() {
     const CLIENTS: usize = 64;
-    const EACH: usize = 60;
+    let each = rounds(60, 2000);
     let server = Setup::fixtures().http().start();
     let answered = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -67,8 +72,8 @@ fn a_storm_of_64_clients_gets_one_right_reply_each() {
             let (address, answered) = (server.address(), &answered);
             scope.spawn(move || {
                 let mut client = Client::session(address, LEGACY);
-                for number in 0..EACH {
-                    let number = client_number * EACH + number;
+                for number in 0..each {
+                    let number = client_number * each + number;
                     let (message, fails) = storm_message(number);
                     let answer = client.post_bytes("/mcp", message.as_bytes());
                     let reply = answer.message();
@@ -86,20 +91,20 @@ fn a_storm_of_64_clients_gets_one_right_reply_each() {
             });
         }
     });
-    assert_eq!(answered.into_inner(), CLIENTS * EACH);
+    assert_eq!(answered.into_inner(), CLIENTS * each);
 }
 
 #[test]
 fn those_who_stay_are_served_when_half_of_64_clients_vanish_in_mid_call() {
     const CLIENTS: usize = 64;
-    const ROUNDS: usize = 12;
+    let rounds = rounds(12, 200);
     let server = Setup::fixtures().http().args(["--waiting", "1000"]).start();
     std::thread::scope(|scope| {
         for number in 0..CLIENTS {
             let address = server.address();
             scope.spawn(move || {
-                for round in 0..ROUNDS {
-                    let id = number * ROUNDS + round;
+                for round in 0..rounds {
+                    let id = number * rounds + round;
                     let mut client = Client::connect(address);
                     if number % 2 == 0 {
                         client.send_modern(
@@ -123,7 +128,7 @@ fn those_who_stay_are_served_when_half_of_64_clients_vanish_in_mid_call() {
 
 #[test]
 fn a_storm_on_a_pipe_with_64_in_flight_gets_one_reply_each() {
-    const LINES: usize = 4000;
+    let lines = rounds(4000, 200_000);
     const WINDOW: usize = 64;
     let mut server = Setup::fixtures().start();
     server.request(
@@ -135,10 +140,10 @@ fn a_storm_on_a_pipe_with_64_in_flight_gets_one_reply_each() {
     );
     server.frame();
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    let mut seen = vec![false; LINES];
+    let mut seen = vec![false; lines];
     let (mut sent, mut received) = (0, 0);
-    while received < LINES {
-        while sent < LINES && sent - received < WINDOW {
+    while received < lines {
+        while sent < lines && sent - received < WINDOW {
             let (message, _) = storm_message(sent);
             server.write(format!("{message}\n").as_bytes());
             sent += 1;
@@ -233,14 +238,14 @@ fn a_thousand_idle_streams_cost_little_and_leave_nothing() {
 
 #[test]
 fn a_thousand_clients_that_die_in_mid_call_leave_nothing() {
-    const ROUNDS: usize = 1000;
+    let rounds = rounds(1000, 10_000);
     let server = Setup::fixtures()
         .http()
         .args(["--running", "64", "--waiting", "1000", "--log-level", "error"])
         .start();
     let session = server.session(LEGACY);
     let (tasks, files) = (server.metric("pintle_tasks"), server.metric("process_open_fds"));
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let slow = json!({"name": "test_sleep", "arguments": {"ms": 60_000}});
         match round % 3 {
             0 => {
@@ -277,15 +282,22 @@ fn a_thousand_clients_that_die_in_mid_call_leave_nothing() {
 }
 
 #[test]
-fn a_server_whose_client_dies_in_mid_call_ends_by_itself() {
-    const ROUNDS: usize = 200;
-    let call = request(json!(1), "tools/call", json!({"name": "test_sleep", "arguments": {"ms": 60_000}}));
-    let init = crate::support::http::initialize(LEGACY);
-    for _ in 0..ROUNDS {
-        let mut server = Setup::fixtures().start_without_reader();
-        server.write(format!("{init}\n{call}\n").as_bytes());
-        server.drop_stdout();
+fn a_server_whose_client_dies_in_mid_call_cancels_it_and_ends() {
+    let token = json!({"progressToken": 1});
+    let params =
+        json!({"name": "test_progress", "arguments": {"count": 10_000, "everyMs": 10}, "_meta": token});
+    let call = request(json!(1), "tools/call", params);
+    for round in 0..rounds(100, 1000) {
+        let setup = Setup::fixtures();
+        let log = setup.path("calls.jsonl");
+        let mut server = setup.arg("--log-file").arg(&log).start_without_reader();
+        server.write(format!("{}\n{call}\n", initialize(LEGACY)).as_bytes());
+        server.read_past("notifications/progress");
         // Standard input stays open: it is the closed output that ends the server.
+        server.drop_stdout();
         server.wait();
+        let log = std::fs::read_to_string(&log).expect("a log");
+        assert_eq!(log.lines().count(), 1, "round {round}: {log}");
+        assert!(log.contains(r#""error":"CANCELLED""#), "round {round}: {log}");
     }
 }

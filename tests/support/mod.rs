@@ -244,6 +244,17 @@ impl Server {
         self.child.try_wait().expect("waits").is_none()
     }
 
+    /// Reads standard output up to a text, without a thread that would keep it open.
+    pub fn read_past(&mut self, text: &str) {
+        let stdout = self.child.stdout.as_mut().expect("nobody reads it");
+        let mut seen = Vec::new();
+        let mut byte = [0];
+        while !seen.ends_with(text.as_bytes()) {
+            stdout.read_exact(&mut byte).expect("the text comes");
+            seen.extend(byte);
+        }
+    }
+
     /// Closes the reading end of the server's standard output.
     pub fn drop_stdout(&mut self) {
         drop(self.child.stdout.take().expect("nobody reads it"));
