@@ -1,14 +1,12 @@
 //! HTTP: places, statuses, sessions, streams and what becomes of calls whose client leaves.
 
-use std::time::{Duration, Instant};
-
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    PATIENCE, Server, Setup,
+    Server, Setup,
     http::{Client, Event, MODERN, initialize, modern},
-    pintle, request, run,
+    pintle, request, run, wait_until,
 };
 
 const LEGACY: &str = "2025-11-25";
@@ -23,15 +21,6 @@ fn echo(value: Value) -> Value {
 
 fn sleep(ms: u64) -> Value {
     json!({"name": "test_sleep", "arguments": {"ms": ms}})
-}
-
-/// Waits until something is so.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it never came to be: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Waits until this many calls of `test_sleep` are running.

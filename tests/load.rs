@@ -1,27 +1,16 @@
 //! Many clients, slow clients, and clients that are gone: whoever behaves is served, and nothing is left.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    PATIENCE, Server, Setup,
+    Server, Setup,
     http::{Client, MODERN, initialize, modern},
-    request,
+    request, wait_until,
 };
 
 const LEGACY: &str = "2025-11-25";
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it never came to be: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// How often something is tried: a few times in the suite, many times in `scripts/stress`.
 fn rounds(few: usize, many: usize) -> usize {

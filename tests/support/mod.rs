@@ -324,6 +324,15 @@ impl Drop for Server {
     }
 }
 
+/// Waits until something is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never came to be: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A direct request.
 pub fn request(id: Value, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
