@@ -1,0 +1,181 @@
+//! The bars of MCP: `tools/call` of `test_echo` against a bare server on the same SDK.
+//!
+//! The two take turns, each time with new processes, the same requests and the same driver: one thread
+//! that keeps a number of calls in flight. Figures are the middle of the ratios of many short rounds.
+//! The machine's processors are shared between driver and server, so the server's processor time a call
+//! is told too: it depends less on what else the machine does. Both servers have the same allocator and
+//! the same profile; their standard error, and with it Pintle's log, goes to a file.
+
+mod http;
+mod server;
+mod stdio;
+
+use std::{path::Path, time::Duration};
+
+use serde_json::{Value, json};
+
+use self::server::{Kind, Server};
+use crate::{
+    drive,
+    report::{Bar, Report},
+};
+
+/// The revision that begins with a handshake.
+const LEGACY: &str = "2025-11-25";
+/// The revision whose requests stand alone.
+const STATELESS: &str = "2026-07-28";
+/// What every reply must hold.
+const ECHOED: &[u8] = br#""structuredContent":{"value":"hello"}"#;
+
+/// How the calls come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Stdio,
+    HttpSession,
+    HttpStateless,
+}
+
+/// One thing to measure.
+struct Case {
+    name: &'static str,
+    way: Way,
+    peer: Kind,
+    /// Calls in flight: on HTTP each has a connection of its own.
+    clients: usize,
+    calls: usize,
+    /// A peer that is told for comparison has no bar.
+    has_bar: bool,
+}
+
+/// What one round of one server gave.
+struct Reading {
+    calls_a_second: f64,
+    /// The latency, in ms, that one call in a hundred exceeds.
+    p99: f64,
+    /// Processor time of the server for a call, in µs.
+    processor: f64,
+}
+
+pub fn run(report: &mut Report, quick: bool) {
+    let case = |name, way, peer, clients, calls| Case { name, way, peer, clients, calls, has_bar: true };
+    let pipes = |name, clients, calls| Case {
+        has_bar: false,
+        ..case(name, Way::Stdio, Kind::BarePipes, clients, calls)
+    };
+    let cases = [
+        case("MCP stdio, 1 in flight", Way::Stdio, Kind::Bare, 1, 8_000),
+        case("MCP stdio, 64 in flight", Way::Stdio, Kind::Bare, 64, 20_000),
+        pipes("MCP stdio, 1 in flight, against the SDK's fast pipes", 1, 8_000),
+        pipes("MCP stdio, 64 in flight, against the SDK's fast pipes", 64, 20_000),
+        case("MCP HTTP session, 1 client", Way::HttpSession, Kind::Bare, 1, 4_000),
+        case("MCP HTTP session, 64 clients", Way::HttpSession, Kind::Bare, 64, 10_000),
+        case("MCP HTTP stateless, 1 client", Way::HttpStateless, Kind::Bare, 1, 4_000),
+        case("MCP HTTP stateless, 64 clients", Way::HttpStateless, Kind::Bare, 64, 10_000),
+    ];
+    // A part of a case's name, for a closer look at one.
+    let only = std::env::var("BENCH_CASE").unwrap_or_default();
+    for mut case in cases {
+        if !case.name.contains(&only) || (quick && !case.has_bar) {
+            continue;
+        }
+        let rounds = if quick { 5 } else { 21 };
+        if quick {
+            case.calls /= 4;
+        }
+        measure(report, &case, rounds);
+    }
+}
+
+fn measure(report: &mut Report, case: &Case, rounds: usize) {
+    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        // Each goes first in every other round.
+        if round % 2 == 0 {
+            peer.push(read(case, case.peer));
+            ours.push(read(case, Kind::Pintle));
+        } else {
+            ours.push(read(case, Kind::Pintle));
+            peer.push(read(case, case.peer));
+        }
+    }
+    let mut add = |what: &str, unit: &dyn Fn(f64) -> String, of: fn(&Reading) -> f64, bar| {
+        let middle = |readings: &[Reading]| unit(drive::median(readings.iter().map(of).collect()));
+        let mut ratios: Vec<f64> = ours.iter().zip(&peer).map(|(ours, peer)| of(ours) / of(peer)).collect();
+        ratios.sort_by(f64::total_cmp);
+        let (low, high) = (ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
+        eprintln!("half of the rounds gave {low:.2} to {high:.2}:");
+        let bar = if case.has_bar { bar } else { Bar::Told };
+        report.add(
+            &format!("{}: {what}", case.name),
+            middle(&ours),
+            middle(&peer),
+            drive::median(ratios),
+            bar,
+        );
+    };
+    add("calls", &|figure| format!("{figure:.0}/s"), |reading| reading.calls_a_second, Bar::AtLeast(0.8));
+    let tail = if case.clients > 1 { Bar::AtMost(1.5) } else { Bar::Told };
+    add("p99", &|figure| format!("{figure:.2} ms"), |reading| reading.p99, tail);
+    add(
+        "server's processor time a call",
+        &|figure| format!("{figure:.1} µs"),
+        |reading| reading.processor,
+        Bar::Told,
+    );
+}
+
+fn read(case: &Case, kind: Kind) -> Reading {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder: &Path = folder.path();
+    let warm_up = case.calls / 10;
+    let (mut latencies, elapsed, processor) = match case.way {
+        Way::Stdio => {
+            let mut server = Server::stdio(kind, folder);
+            let mut client = stdio::Client::connect(&mut server);
+            client.call(warm_up, case.clients);
+            server.timed(|| client.call(case.calls, case.clients))
+        }
+        Way::HttpSession | Way::HttpStateless => {
+            let (server, address) = Server::http(kind, folder);
+            let revision = if case.way == Way::HttpSession { LEGACY } else { STATELESS };
+            let mut clients = http::Clients::connect(address, revision, case.clients);
+            clients.call(warm_up);
+            server.timed(|| clients.call(case.calls))
+        }
+    };
+    assert_eq!(latencies.len(), case.calls, "replies were lost");
+    latencies.sort();
+    Reading {
+        calls_a_second: case.calls as f64 / elapsed.as_secs_f64(),
+        p99: milliseconds(latencies[latencies.len() * 99 / 100]),
+        processor: processor.as_secs_f64() * 1e6 / case.calls as f64,
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+/// The request that opens a session.
+fn initialize() -> Value {
+    let params = json!({
+        "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}
+    });
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+}
+
+fn initialized() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
+/// A call, as a client of the revision writes it.
+fn call(id: u64, revision: &str) -> Value {
+    let mut params = json!({"name": "test_echo", "arguments": {"value": "hello"}});
+    if revision == STATELESS {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": STATELESS,
+            "io.modelcontextprotocol/clientCapabilities": {}
+        });
+    }
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
