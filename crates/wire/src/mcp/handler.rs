@@ -55,7 +55,8 @@ impl McpHandler {
             cancel: origin.cancel,
             progress: origin.progress,
         };
-        let mut call = std::pin::pin!(self.engine.call(request));
+        // On the heap, because the SDK moves the whole of what it runs several times.
+        let mut call = Box::pin(self.engine.call(request));
         tokio::select! {
             outcome = &mut call => return Ok(outcome),
             () = context.ct.cancelled() => cancel.cancel(CancelReason::Silent),
