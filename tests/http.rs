@@ -84,7 +84,7 @@ fn health_and_metrics_are_served() {
         assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");
     }
     assert_eq!(client.get("/nothing").refusal(), (404, 404));
-    assert_eq!(client.get("/rpc").refusal(), (405, 405));
+    assert_eq!(client.get("/rpc").refusal(), (405, -32600));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn the_protocols_own_refusals_have_its_own_numbers() {
             modern(json!(5), "no/such", json!({})),
             (404, -32601),
         ),
-        ("no session", vec![("mcp-protocol-version", LEGACY)], bare.clone(), (400, 400)),
+        ("no session", vec![("mcp-protocol-version", LEGACY)], bare.clone(), (400, -32600)),
         (
             "an unknown session",
             vec![("mcp-session-id", "11111111-1111-4111-8111-111111111111")],
@@ -242,6 +242,8 @@ fn the_protocols_own_refusals_have_its_own_numbers() {
         client.send("POST", "/mcp", &headers, message.to_string().as_bytes());
         let answer = client.answer();
         assert_eq!(answer.refusal(), expected, "{what}: {answer:?}");
+        assert_eq!(answer.message()["id"], json!(5), "{what}");
+        assert!(answer.message()["error"]["data"]["code"].is_string(), "{what}: {answer:?}");
     }
     let mut client = server.connect();
     // Text that a header cannot carry is wrapped.
@@ -627,4 +629,202 @@ fn news_come_on_the_listening_stream_with_its_own_id_and_a_signal_closes_it() {
     server.signal(Signal::TERM);
     assert!(listening.event(&mut response).is_none());
     assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_client_that_sent_more_than_its_request_is_missed_too_when_it_leaves() {
+    let server = start();
+    let message = request(json!(1), "test_sleep", json!({"ms": 60_000})).to_string();
+    let head = format!(
+        "POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        message.len()
+    );
+    for more in ["\r\n", "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"] {
+        let mut client = server.connect();
+        client.write(format!("{head}{message}{more}").as_bytes()).expect("the server reads");
+        wait_until_running(&server, 1);
+        client.leave();
+        wait_until_running(&server, 0);
+    }
+}
+
+#[test]
+fn a_client_that_says_that_it_sends_no_more_still_gets_a_reply_that_is_ready() {
+    let server = start();
+    for number in 0..50 {
+        let mut client = server.connect();
+        let message = request(json!(number), "test_echo", json!({"value": number})).to_string();
+        client.send("POST", "/rpc", &[("accept", "application/json")], message.as_bytes());
+        client.send_no_more();
+        assert_eq!(client.answer().result(), json!({"value": number}));
+    }
+}
+
+#[test]
+fn half_a_request_does_not_hold_up_the_end() {
+    let mut server = Setup::fixtures().http().args(["--drain", "10m"]).start();
+    let mut client = server.connect();
+    client.write(b"POST /rpc HTTP/1.1\r\nho").expect("the server reads");
+    assert_eq!(server.connect().get("/healthz").status, 200);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_client_may_come_back_more_than_once() {
+    let server = start();
+    let mut client = server.session(LEGACY);
+    let params = json!({
+        "name": "test_progress", "arguments": {"count": 14, "everyMs": 300}, "_meta": {"progressToken": "p"},
+    });
+    client.send("POST", "/mcp", &[], request(json!("x"), "tools/call", params).to_string().as_bytes());
+    let mut last = None;
+    // Each stay is over before the patience with the first absence is.
+    for _ in 0..4 {
+        let mut response = client.response();
+        for _ in 0..3 {
+            last = client.event(&mut response).expect("an event").id;
+        }
+        let mut again = client.again();
+        client.leave();
+        again.send("GET", "/mcp", &[("last-event-id", last.as_deref().expect("an id"))], b"");
+        client = again;
+    }
+    let answer = client.answer();
+    assert!(answer.body.contains(r#""id":"x","result""#), "{answer:?}");
+    assert!(last.is_some());
+}
+
+#[test]
+fn looking_at_the_head_of_a_stream_disturbs_nobody() {
+    let server = start();
+    let mut listening = server.session(LEGACY);
+    let mut other = listening.again();
+    listening.send("GET", "/mcp", &[], b"");
+    let mut response = listening.response();
+    assert!(listening.event(&mut response).is_some());
+    other.send("HEAD", "/mcp", &[], b"");
+    assert_eq!(other.response().status, 405);
+    let mut third = other.again();
+    let trigger = json!({"name": "test_trigger_tool_change", "arguments": {}});
+    assert_eq!(third.call(json!(1), "tools/call", trigger).status, 200);
+    let news = listening.event(&mut response).expect("news");
+    assert!(news.data.contains("list_changed"), "{news:?}");
+    // Whoever listens next is not told again, unless it asks.
+    let mut next = third.again();
+    next.send("GET", "/mcp", &[], b"");
+    let mut response = next.response();
+    assert_eq!(next.event(&mut response).expect("a first event").data, "");
+    assert_eq!(
+        third.again().call(json!(2), "tools/call", json!({"name": "test_trigger_prompt_change"})).status,
+        200
+    );
+    let news = next.event(&mut response).expect("news");
+    assert!(news.data.contains("prompts/list_changed"), "{news:?}");
+    third.send("GET", "/mcp", &[("last-event-id", "0-0")], b"");
+    let mut response = third.response();
+    assert!(third.event(&mut response).expect("an old one").data.contains("tools/list_changed"));
+    third.again().send("GET", "/mcp", &[("last-event-id", "0-99")], b"");
+}
+
+#[test]
+fn a_key_in_a_header_obeys_the_envelopes_rules() {
+    let server = start();
+    let long = "k".repeat(256);
+    for key in ["", long.as_str(), "\u{e9}"] {
+        let mut client = server.connect();
+        client.set("idempotency-key", key);
+        let answer = client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1})));
+        assert_eq!(answer.refusal(), (400, -32600), "{key}");
+    }
+    let mut client = server.connect();
+    client.set("idempotency-key", "one");
+    let mut message = request(json!(1), "test_echo", json!({"value": 1}));
+    message["idempotencyKey"] = json!("two");
+    assert_eq!(client.post("/rpc", &message).refusal(), (400, -32600));
+}
+
+#[test]
+fn bad_params_of_a_method_that_is_offered_are_not_an_unknown_method() {
+    let server = start();
+    let mut legacy = server.session(LEGACY);
+    let mut alone = server.connect();
+    for (method, params) in [
+        ("resources/read", json!({})),
+        ("resources/read", json!({"uri": 5})),
+        ("completion/complete", json!({})),
+        ("tools/list", json!({"cursor": "x"})),
+        ("resources/list", json!({"cursor": "x"})),
+    ] {
+        assert_eq!(legacy.call(json!(1), method, params.clone()).refusal(), (200, -32602), "{method}");
+        assert_eq!(alone.modern(json!(1), method, params).refusal(), (200, -32602), "{method}");
+    }
+    // Errors that the protocol makes carry the same object as all others.
+    let answer = legacy.call(json!(1), "no/such", json!({}));
+    let error = &answer.message()["error"];
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32601), &json!("INVALID_REQUEST")));
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("no/such")), "{error}");
+}
+
+#[test]
+fn a_page_that_is_allowed_can_really_call() {
+    let server = Setup::fixtures().http().args(["--allow-origin", "https://app.test"]).start();
+    let mut client = server.connect();
+    client.set("origin", "https://app.test");
+    client.send("OPTIONS", "/mcp", &[("access-control-request-method", "POST")], b"");
+    let answer = client.answer();
+    assert_eq!(answer.status, 204);
+    assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.test"));
+    assert!(
+        answer.header("access-control-allow-headers").is_some_and(|names| names.contains("mcp-session-id"))
+    );
+    let answer = client.post("/mcp", &initialize(LEGACY));
+    assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.test"));
+    let exposed = answer.header("access-control-expose-headers");
+    assert!(exposed.is_some_and(|names| names.contains("mcp-session-id")), "{answer:?}");
+    client.set("origin", "https://evil.test");
+    client.send("OPTIONS", "/mcp", &[("access-control-request-method", "POST")], b"");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));
+    for (flag, value) in
+        [("--allow-origin", "https://app.test/"), ("--allow-origin", "*"), ("--allow-host", "a b")]
+    {
+        let (code, _, errors) =
+            run(pintle().args(["serve", "--http", "127.0.0.1:0", "--auth", "none", flag, value]), b"");
+        assert_ne!(code, Some(0), "{flag} {value}");
+        assert!(errors.contains(value), "{errors}");
+    }
+}
+
+#[test]
+fn the_flag_for_standard_streams_beats_a_variable() {
+    let mut server = Setup::fixtures().env("PINTLE_HTTP", "127.0.0.1:0").arg("--stdio").start();
+    assert_eq!(server.result("test_echo", json!({"value": 1})), json!({"value": 1}));
+    server.finish();
+}
+
+#[test]
+fn every_address_of_this_machine_is_its_own() {
+    let server = Setup::fixtures().args(["--http", "127.0.0.2:0", "--auth", "none"]).start();
+    assert_eq!(
+        server.connect().post("/rpc", &request(json!(1), "test_echo", json!({"value": 1}))).status,
+        200
+    );
+}
+
+#[test]
+fn refusals_of_http_are_logged_once_with_what_is_known() {
+    let server = start();
+    let mut client = server.connect();
+    client.set("mcp-session-id", "nope");
+    client.call(json!(4), "tools/list", json!({}));
+    client.set("accept", "text/html");
+    client.call(json!(5), "tools/list", json!({}));
+    client.set("content-type", "text/plain");
+    client.call(json!(6), "tools/list", json!({}));
+    let records = server.records(3);
+    let told: Vec<_> =
+        records.iter().map(|record| (record["requestId"].as_str(), record["error"].as_str())).collect();
+    let (refused, missing) = (Some("INVALID_REQUEST"), Some("NOT_FOUND"));
+    assert_eq!(told, [(Some("4"), missing), (Some("5"), refused), (None, refused)]);
 }

@@ -115,7 +115,8 @@ fn requests() -> Vec<(&'static str, Value, End)> {
         let arguments = json!({"count": 3, "everyMs": 300});
         json!({"name": "test_progress", "arguments": arguments, "_meta": {"progressToken": token}})
     };
-    let complete = |reference: Value| json!({"ref": reference, "argument": {"name": "name", "value": "l"}});
+    let complete =
+        |name: &str, reference: Value| json!({"ref": reference, "argument": {"name": name, "value": "l"}});
     let template = |uri: &str| json!({"type": "ref/resource", "uri": uri});
     vec![
         ("tools/list", json!({}), End::Result),
@@ -144,10 +145,10 @@ fn requests() -> Vec<(&'static str, Value, End)> {
         ("resources/read", json!({"uri": "schema://nothing"}), End::Error),
         ("resources/read", json!({"uri": "nothing://lamp"}), End::Error),
         ("resources/read", json!({}), End::Error),
-        ("completion/complete", complete(template("schema://{name}")), End::Result),
-        ("completion/complete", complete(template("example://{+path}")), End::Result),
-        ("completion/complete", complete(template("nothing://{name}")), End::Error),
-        ("completion/complete", complete(json!({"type": "ref/prompt", "name": "x"})), End::Error),
+        ("completion/complete", complete("name", template("schema://{name}")), End::Result),
+        ("completion/complete", complete("path", template("example://{+path}")), End::Result),
+        ("completion/complete", complete("name", template("nothing://{name}")), End::Error),
+        ("completion/complete", complete("name", json!({"type": "ref/prompt", "name": "x"})), End::Error),
         ("nothing/here", json!({}), End::Error),
     ]
 }

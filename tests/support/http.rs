@@ -239,6 +239,11 @@ impl Client {
         self.post("/mcp", &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     }
 
+    /// Says that nothing more will come, and goes on reading.
+    pub fn send_no_more(&self) {
+        self.stream.get_ref().shutdown(Shutdown::Write).expect("connected");
+    }
+
     /// Leaves without a word.
     pub fn leave(self) {
         let _ = self.stream.get_ref().shutdown(Shutdown::Both);

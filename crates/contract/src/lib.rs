@@ -12,6 +12,7 @@ mod error;
 mod id;
 mod nearest;
 mod number;
+mod path;
 
 pub use canonical::{Fingerprint, canonical_json, fingerprint};
 pub use definition::{Annotations, TOOL_ID_PREFIX, ToolDefinition, tool_id, underscore_name};
@@ -21,3 +22,4 @@ pub use error::{ERROR_TABLE, ErrorCode, ErrorRow, Fault, FaultBody, Retry, Stage
 pub use id::RequestId;
 pub use nearest::nearest;
 pub use number::inexact_number;
+pub use path::{PathProblem, WorkspacePath};

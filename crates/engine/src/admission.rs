@@ -51,10 +51,10 @@ impl Admission {
         let _place = self.take_place()?;
         tokio::select! {
             biased;
-            () = cancel.token().cancelled() => Err(cancel.cancelled_fault()),
+            () = cancel.token().cancelled() => Err(cancel.cancelled_fault().at(Stage::Admission)),
             () = self.stopped.cancelled() => {
                 cancel.cancel(CancelReason::Stopping);
-                Err(cancel.cancelled_fault())
+                Err(cancel.cancelled_fault().at(Stage::Admission))
             }
             slot = Arc::clone(&self.slots).acquire_owned() => {
                 slot.map_err(|_| Fault::internal("the queue is closed"))

@@ -312,8 +312,8 @@ impl Engine {
         };
         // From here on it is too late to cancel; if it was cancelled, nothing else may be told.
         let outcome = match cancel.finish() {
-            Ok(()) => outcome,
-            Err(fault) => Outcome::Fault(fault),
+            Err(fault) if outcome.code() != Some(ErrorCode::Cancelled) => Outcome::Fault(fault),
+            _ => outcome,
         };
         self.log_call(&record, &outcome).await;
         outcome

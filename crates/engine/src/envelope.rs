@@ -187,14 +187,15 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Responses answer what the server asked. Their shape is exact, so that a request that merely
-    /// lacks its method is not taken for one.
+    /// Responses answer what the server asked, and are never answered themselves. An error may come without
+    /// an id, from a client that could not read what it was sent.
     fn is_response(&self) -> bool {
         let has = |name: &str| self.map.contains_key(name);
+        let has_id = self.raw_id.and_then(RequestId::from_json).is_some();
         has("result") != has("error")
-            && self.map.len() == 3
+            && !has("method")
+            && (has_id || has("error"))
             && self.map.get("jsonrpc").and_then(Value::as_str) == Some("2.0")
-            && self.raw_id.and_then(RequestId::from_json).is_some()
     }
 
     /// Refuses numbers that would be changed by being read. The id is not read, so it may be any.

@@ -135,7 +135,7 @@ impl Ticket<'_> {
         if !outcome.is_final() {
             return;
         }
-        let bytes = outcome.bytes() + ENTRY_OVERHEAD;
+        let bytes = outcome.bytes() + self.key.key.len() + self.key.caller.len() + ENTRY_OVERHEAD;
         let mut state = self.store.lock();
         let now = Instant::now();
         if let Some(entry) = state.entries.get_mut(&self.key) {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{
     Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
     builder::{BoolishValueParser, OsStringValueParser, TypedValueParser},
+    error::ErrorKind,
+    parser::ValueSource,
 };
 
 use crate::settings::PROGRAM_VERSION;
@@ -30,8 +32,17 @@ pub struct Arguments {
 impl Arguments {
     /// Reads the command line and the environment; ends the program if they make no sense.
     pub fn read() -> Self {
-        let command = Self::whole_command();
-        match Self::from_arg_matches(&command.get_matches()) {
+        let mut command = Self::whole_command();
+        let matches = command.get_matches_mut();
+        // A variable may say otherwise; another flag may not.
+        if let Some(("serve", serve)) = matches.subcommand()
+            && serve.get_flag("stdio")
+            && serve.value_source("http") == Some(ValueSource::CommandLine)
+        {
+            let problem = "--stdio and --http cannot be used together";
+            command.error(ErrorKind::ArgumentConflict, problem).exit();
+        }
+        match Self::from_arg_matches(&matches) {
             Ok(arguments) => arguments,
             Err(error) => error.exit(),
         }
@@ -111,7 +122,7 @@ pub struct WorkspaceArguments {
 #[derive(Args, Debug)]
 pub struct ServeArguments {
     /// Serve on standard input and output; this is the default.
-    #[arg(long, conflicts_with = "http")]
+    #[arg(long)]
     pub stdio: bool,
 
     /// Serve over HTTP instead, on an address of this machine; port 0 is any that is free.

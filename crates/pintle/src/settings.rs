@@ -180,10 +180,10 @@ impl Listen {
             true => written.to_vec(),
             false => typed.to_vec(),
         };
-        let origins = Origins {
-            origins: all(&arguments.allow_origin, &file.allow_origin),
-            hosts: all(&arguments.allow_host, &file.allow_host),
-        };
+        let origins = Origins::new(
+            all(&arguments.allow_origin, &file.allow_origin),
+            all(&arguments.allow_host, &file.allow_host),
+        )?;
         Ok(Self::Http(ListenHttp { address, origins }))
     }
 }

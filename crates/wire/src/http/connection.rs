@@ -2,17 +2,23 @@
 
 use std::{
     io,
+    os::fd::{AsFd, OwnedFd},
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
     Router,
-    http::{Extensions, Request},
+    http::{Extensions, Request, Response, header},
 };
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -28,45 +34,141 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// How much is read ahead of a request.
 const READ_AHEAD: usize = 64 << 10;
 
+/// How often it is looked whether the client is still there. One that has left, or has only said that it will
+/// send no more, gets what is ready within this time.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Serves a connection until either end closes it. When the server stops, the request under way is
 /// still answered.
-pub(crate) async fn serve(socket: TcpStream, router: Router, stopping: CancellationToken) {
+pub(crate) async fn serve(
+    socket: TcpStream,
+    router: Router,
+    connection: Connection,
+    stopping: CancellationToken,
+) {
     // Replies are written whole; waiting for more to send only delays them.
     let _ = socket.set_nodelay(true);
-    let connection = Connection(CancellationToken::new());
-    let closed = connection.0.clone();
+    let watched = socket.as_fd().try_clone_to_owned();
+    let served = connection.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(connection.clone());
-        let router = router.clone();
-        async move { router.oneshot(request).await }
+        served.0.begin();
+        request.extensions_mut().insert(served.clone());
+        let (router, served) = (router.clone(), served.clone());
+        async move {
+            let response = router.oneshot(request).await;
+            if let Ok(response) = &response {
+                served.0.answered(response);
+            }
+            response
+        }
     });
     let io = TokioIo::new(Impatient { socket, stalled: None });
-    let connection = http1::Builder::new()
+    let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(READ_AHEAD)
+        // Whether a client that sends no more is gone is decided here: there it would depend on what it sent.
+        .half_close(true)
         .serve_connection(io, service);
-    let mut connection = std::pin::pin!(connection);
+    let mut serving = std::pin::pin!(serving);
+    let left = async {
+        match &watched {
+            Ok(socket) => has_left(socket).await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let mut left = std::pin::pin!(left);
     tokio::select! {
         // A connection that breaks ends like any other.
-        _ = connection.as_mut() => return,
-        () = closed.cancelled() => return,
-        () = stopping.cancelled() => connection.as_mut().graceful_shutdown(),
+        _ = serving.as_mut() => return,
+        () = left.as_mut() => return,
+        () = connection.0.closed.cancelled() => return,
+        () = stopping.cancelled() => {}
     }
+    // Half a request that may never become a whole one is not waited for.
+    if connection.0.is_idle() {
+        return;
+    }
+    serving.as_mut().graceful_shutdown();
     tokio::select! {
-        _ = connection => {}
-        () = closed.cancelled() => {}
+        _ = serving => {}
+        () = left => {}
+        () = connection.0.closed.cancelled() => {}
     }
 }
 
-/// Closes a connection, whatever is still to be sent. Travels with its requests.
+/// Resolves when the client has left and had time to take what was ready.
+async fn has_left(socket: &OwnedFd) {
+    let mut seen = false;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        if matches!(poll(&mut watched, Some(&now)), Ok(1)) && watched[0].revents().intersects(ended) {
+            if seen {
+                return;
+            }
+            seen = true;
+        }
+    }
+}
+
+/// One connection, as others see it: it can be asked whether it is idle, and closed whatever is still to be
+/// sent. Travels with its requests.
 #[derive(Clone)]
-pub(crate) struct Connection(CancellationToken);
+pub(crate) struct Connection(Arc<Shared>);
+
+struct Shared {
+    closed: CancellationToken,
+    /// When it became idle, in the server's count of milliseconds; 0 while it is busy.
+    idle_since: AtomicU64,
+    started: Instant,
+}
+
+impl Shared {
+    fn begin(&self) {
+        self.idle_since.store(0, Ordering::Relaxed);
+    }
+
+    fn answered<B>(&self, response: &Response<B>) {
+        // A stream keeps its connection busy until the next request.
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        if kind.is_none_or(|kind| kind != "text/event-stream") {
+            let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.idle_since.store(now.max(1), Ordering::Relaxed);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.idle_since.load(Ordering::Relaxed) != 0
+    }
+}
 
 impl Connection {
+    /// A connection that has not asked for anything yet.
+    pub(crate) fn new(started: Instant) -> Self {
+        let now = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Self(Arc::new(Shared {
+            closed: CancellationToken::new(),
+            idle_since: AtomicU64::new(now.max(1)),
+            started,
+        }))
+    }
+
     /// The connection that a request came by.
     pub(crate) fn of(extensions: &Extensions) -> Option<CancellationToken> {
-        extensions.get::<Self>().map(|connection| connection.0.clone())
+        extensions.get::<Self>().map(|connection| connection.0.closed.clone())
+    }
+
+    /// Since when it is idle; none while it is busy.
+    pub(crate) fn idle_since(&self) -> Option<u64> {
+        Some(self.0.idle_since.load(Ordering::Relaxed)).filter(|since| *since != 0)
+    }
+
+    /// Closes it.
+    pub(crate) fn close(&self) {
+        self.0.closed.cancel();
     }
 }
 

@@ -6,11 +6,12 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    http::{Extensions, HeaderName, HeaderValue, Request, Response, StatusCode, header},
+    http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header},
     middleware::{self, Next},
     routing::{get, post_service},
 };
 use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use pintle_contract::{ErrorCode, Fault, Stage};
 use pintle_engine::{Message, Refused, Transport};
@@ -22,7 +23,7 @@ use super::{
     Shared,
     gate::gate,
     health, mcp, origin,
-    refusal::{numbered_refusal, plain_refusal, refusal},
+    refusal::{empty, numbered_refusal},
     rpc,
 };
 
@@ -50,9 +51,9 @@ pub(crate) fn router<H: ServerHandler + Clone>(shared: Arc<Shared<H>>) -> Router
     // Each of these reads bytes, then opens the envelope, then answers.
     macro_rules! framed {
         ($answer:path) => {{
-            let (sized, opened, answered) = (Arc::clone(&shared), Arc::clone(&shared), Arc::clone(&shared));
+            let [kinds, sized, opened, answered] = [(); 4].map(|()| Arc::clone(&shared));
             ServiceBuilder::new()
-                .layer(gate(is_json))
+                .layer(gate(move |request| is_json(Arc::clone(&kinds), request)))
                 .layer(gate(move |request| size(Arc::clone(&sized), request)))
                 .layer(gate(move |request| envelope(Arc::clone(&opened), request)))
                 .service(service_fn(move |request: Framed| {
@@ -62,8 +63,16 @@ pub(crate) fn router<H: ServerHandler + Clone>(shared: Arc<Shared<H>>) -> Router
         }};
     }
     Router::new()
-        .route("/mcp", post_service(framed!(mcp::post)).get(mcp::get::<H>).delete(mcp::delete::<H>))
-        .route("/rpc", post_service(framed!(rpc::post)))
+        .route(
+            "/mcp",
+            post_service(framed!(mcp::post))
+                .get(mcp::get::<H>)
+                .delete(mcp::delete::<H>)
+                .options(preflight)
+                // A stream has a reader or it has none; there is no looking at its head.
+                .head(wrong_method),
+        )
+        .route("/rpc", post_service(framed!(rpc::post)).options(preflight))
         .route("/metrics", get(health::metrics::<H>))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), host_and_origin::<H>))
         .route("/healthz", get(health::alive))
@@ -109,23 +118,39 @@ async fn host_and_origin<H: ServerHandler + Clone>(
     next: Next,
 ) -> Response<Body> {
     match origin::check(request.uri(), request.headers(), &shared.options.origins) {
-        Ok(()) => next.run(request).await,
-        Err(fault) => {
-            let refused = Refused { id: None, method: None, fault };
-            shared.engine.log_refusal(&refused, Transport::Http, 0).await;
-            refusal(None, &refused.fault)
+        Ok(()) => {
+            let page = request.headers().get(header::ORIGIN).cloned();
+            let mut response = next.run(request).await;
+            if let Some(page) = page {
+                origin::let_read(&mut response, page);
+            }
+            response
         }
+        Err(fault) => shared.refuse(Refused { id: None, method: None, fault }, 0).await,
     }
 }
 
+/// A browser asks before it lets a page call. The page's origin has been checked.
+async fn preflight() -> Response<Body> {
+    empty(StatusCode::NO_CONTENT)
+}
+
 /// Browsers send anything else across sites without asking first.
-async fn is_json(request: Request<Body>) -> Result<Request<Body>, Response<Body>> {
+async fn is_json<H: ServerHandler + Clone>(
+    shared: Arc<Shared<H>>,
+    request: Request<Body>,
+) -> Result<Request<Body>, Response<Body>> {
+    let unsupported = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    let is_plain = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !request.headers().get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
+        return Err(shared.refuse_unread(unsupported, "the body must not be compressed").await);
+    }
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
     if kind.trim().eq_ignore_ascii_case("application/json") {
         return Ok(request);
     }
-    Err(plain_refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"))
+    Err(shared.refuse_unread(unsupported, "Content-Type must be application/json").await)
 }
 
 /// Reads the body, unless it is too large or too slow.
@@ -135,27 +160,40 @@ async fn size<H: ServerHandler + Clone>(
 ) -> Result<Request<Bytes>, Response<Body>> {
     let limit = shared.options.max_request_bytes;
     let (mut parts, body) = request.into_parts();
+    // A client that asks first, or that wants to send more than anybody would throw away, need not begin.
+    let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let asks_first = parts.headers.contains_key(header::EXPECT);
+    if told > limit && (asks_first || told - limit > THROWN_AWAY) {
+        return Err(closing(shared.refuse(too_large(told, limit), told).await));
+    }
     match tokio::time::timeout(BODY_PATIENCE, read(body, limit)).await {
         Ok(Ok(Ok(bytes))) => {
             parts.extensions.insert(FrameBytes(bytes.len()));
             Ok(Request::from_parts(parts, bytes))
         }
-        Ok(Ok(Err(TooLarge(bytes)))) => {
-            let message = format!("the request has {bytes} bytes or more; at most {limit} are allowed");
-            let fault = Fault::invalid(Stage::Size, message)
-                .details(json!({"reason": "payload_too_large", "limit": limit}));
-            Err(refuse(&shared, Refused { id: None, method: None, fault }, bytes).await)
-        }
+        Ok(Ok(Err(TooLarge(bytes)))) => Err(shared.refuse(too_large(bytes, limit), bytes).await),
         Ok(Err(_)) => {
             let fault = Fault::invalid(Stage::Parse, "the request's body was cut off");
-            Err(refuse(&shared, Refused { id: None, method: None, fault }, 0).await)
+            Err(shared.refuse(Refused { id: None, method: None, fault }, 0).await)
         }
         Err(_) => {
-            let mut response = plain_refusal(StatusCode::REQUEST_TIMEOUT, "the body came too slowly");
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            Err(response)
+            let status = StatusCode::REQUEST_TIMEOUT;
+            Err(closing(shared.refuse_unread(status, "the body came too slowly").await))
         }
     }
+}
+
+fn too_large(bytes: usize, limit: usize) -> Refused {
+    let message = format!("the request has {bytes} bytes or more; at most {limit} are allowed");
+    let fault =
+        Fault::invalid(Stage::Size, message).details(json!({"reason": "payload_too_large", "limit": limit}));
+    Refused { id: None, method: None, fault }
+}
+
+/// The rest of the request is not read, so nothing can follow it.
+fn closing(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// A body over the limit; how much of it was seen.
@@ -169,7 +207,7 @@ async fn read(mut body: Body, limit: usize) -> Result<Result<Bytes, TooLarge>, a
         seen += data.len();
         if seen <= limit {
             // Most bodies come in one piece, which need not be copied.
-            if whole.is_empty() && http_body::Body::is_end_stream(&body) {
+            if whole.is_empty() && body.is_end_stream() {
                 return Ok(Ok(data));
             }
             whole.extend_from_slice(&data);
@@ -191,41 +229,55 @@ async fn envelope<H: ServerHandler + Clone>(
     let (parts, bytes) = request.into_parts();
     let mut message = match shared.engine.open(&bytes) {
         Ok(message) => message,
-        Err(refused) => return Err(refuse(&shared, refused, bytes.len()).await),
+        Err(refused) => return Err(shared.refuse(refused, bytes.len()).await),
     };
     if let Message::Request(opened) | Message::Notification(opened) = &mut message {
         if let Some(fault) = opened.shadowed.take() {
             let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
             shared.engine.log_shadow(&refused, Transport::Http, bytes.len()).await;
         }
-        let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        if let Some(key) = header("idempotency-key")
-            && opened.idempotency_key.is_none()
-        {
-            opened.idempotency_key = Some(key.to_owned());
+        if let Err(fault) = take_key(&parts.headers, &mut opened.idempotency_key) {
+            let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
+            return Err(shared.refuse(refused, bytes.len()).await);
         }
         if opened.meta.traceparent.is_none() {
-            opened.meta.traceparent = header("traceparent").map(str::to_owned);
+            let traceparent = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+            opened.meta.traceparent = traceparent.map(str::to_owned);
         }
     }
     Ok(Request::from_parts(parts, message))
 }
 
-/// Answers and logs a refusal.
-pub(crate) async fn refuse<H: ServerHandler + Clone>(
-    shared: &Shared<H>,
-    refused: Refused,
-    bytes: usize,
-) -> Response<Body> {
-    shared.engine.log_refusal(&refused, Transport::Http, bytes).await;
-    refusal(refused.id.as_ref(), &refused.fault)
+/// The key may come in a header; what it may be is the envelope's rule.
+fn take_key(headers: &HeaderMap, key: &mut Option<String>) -> Result<(), Fault> {
+    const LONGEST: usize = 255;
+    let wrong = |message: &str| Err(Fault::invalid(Stage::Envelope, message));
+    let mut values = headers.get_all("idempotency-key").iter();
+    let (Some(header), None) = (values.next(), values.next()) else {
+        return match headers.contains_key("idempotency-key") {
+            true => wrong("the Idempotency-Key header is there twice"),
+            false => Ok(()),
+        };
+    };
+    let Ok(header) = header.to_str() else { return wrong("the Idempotency-Key header is not plain text") };
+    if header.is_empty() || header.len() > LONGEST {
+        return wrong("the Idempotency-Key header must have 1 to 255 characters");
+    }
+    match key {
+        Some(key) if key != header => wrong("the Idempotency-Key header differs from `idempotencyKey`"),
+        _ => {
+            *key = Some(header.to_owned());
+            Ok(())
+        }
+    }
 }
 
 async fn no_such_place() -> Response<Body> {
-    plain_refusal(StatusCode::NOT_FOUND, "there is nothing here; try /mcp or /rpc")
+    let fault = Fault::new(ErrorCode::NotFound, "there is nothing here; try /mcp or /rpc");
+    numbered_refusal(StatusCode::NOT_FOUND, None, fault.json_rpc_code(), &fault)
 }
 
 async fn wrong_method() -> Response<Body> {
-    let fault = Fault::new(ErrorCode::InvalidRequest, "this address does not take that HTTP method");
-    numbered_refusal(StatusCode::METHOD_NOT_ALLOWED, None, 405, &fault)
+    let fault = Fault::invalid(Stage::Envelope, "this address does not take that HTTP method");
+    numbered_refusal(StatusCode::METHOD_NOT_ALLOWED, None, fault.json_rpc_code(), &fault)
 }

@@ -3,7 +3,9 @@
 //! A page of another site can make a browser send requests to this machine. It shows as a foreign
 //! `Origin`; and where the site has given this address a name of its own, as a foreign `Host`.
 
-use axum::http::{HeaderMap, Uri, header, uri::Authority};
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, HeaderValue, Response, Uri, header, uri::Authority};
 use pintle_contract::{ErrorCode, Fault, Stage};
 
 /// What is allowed besides the machine's own names.
@@ -15,11 +17,56 @@ pub struct Origins {
     pub hosts: Vec<String>,
 }
 
-const OWN_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+impl Origins {
+    /// Refuses what could never match.
+    pub fn new(origins: Vec<String>, hosts: Vec<String>) -> Result<Self, String> {
+        for origin in &origins {
+            let rest = origin.split_once("://").map(|(_, rest)| rest);
+            if !rest.is_some_and(is_authority) {
+                return Err(format!(
+                    "`{origin}` is not an origin; write it as browsers do, such as https://example.com"
+                ));
+            }
+        }
+        if let Some(host) = hosts.iter().find(|host| !is_authority(host)) {
+            return Err(format!("`{host}` is not a host; write its name, such as example.com"));
+        }
+        Ok(Self { origins, hosts })
+    }
+}
+
+fn is_authority(text: &str) -> bool {
+    !text.contains(['@', '/', '*']) && text.parse::<Authority>().is_ok()
+}
+
+/// Lets the page that called read the response. It has been checked.
+pub(crate) fn let_read<B>(response: &mut Response<B>, page: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, page);
+    headers.insert(header::VARY, HeaderValue::from_static("origin"));
+    for (name, value) in [
+        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, mcp-protocol-version, x-request-id"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "accept, authorization, content-type, idempotency-key, last-event-id, mcp-method, mcp-name, \
+             mcp-protocol-version, mcp-session-id, traceparent, x-request-id",
+        ),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// A name or number that nobody else can have: a foreign site cannot make a browser send it.
+fn is_own_name(host: &str) -> bool {
+    let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || number.is_ok_and(|number| number.is_loopback())
+}
 
 pub(crate) fn check(uri: &Uri, headers: &HeaderMap, allowed: &Origins) -> Result<(), Fault> {
     let host = host(uri, headers)?;
-    let is_own = OWN_NAMES.iter().any(|name| host.host().eq_ignore_ascii_case(name));
+    let is_own = is_own_name(host.host());
     let is_allowed =
         |entry: &String| entry.eq_ignore_ascii_case(host.as_str()) || entry.eq_ignore_ascii_case(host.host());
     if !is_own && !allowed.hosts.iter().any(is_allowed) {
@@ -73,12 +120,27 @@ mod tests {
     }
 
     #[test]
+    fn what_can_never_match_is_refused_at_once() {
+        assert!(Origins::new(vec!["https://a.test".into()], vec!["a.test:8".into()]).is_ok());
+        for origin in
+            ["", "a.test", "*", "https://a.test/", "https://", "https://*.a.test", "https://u@a.test"]
+        {
+            assert!(Origins::new(vec![origin.into()], vec![]).is_err(), "{origin}");
+        }
+        for host in ["", "*", "http://a", "a b", "a/b"] {
+            assert!(Origins::new(vec![], vec![host.into()]).is_err(), "{host}");
+        }
+    }
+
+    #[test]
     fn only_the_own_names_and_pages_and_what_is_allowed_pass() {
         for (host, origin, expected) in [
             ("127.0.0.1:9", None, None),
             ("localhost:9", None, None),
             ("LOCALHOST", None, None),
             ("[::1]:9", None, None),
+            ("127.0.0.2:9", None, None),
+            ("192.0.2.1:9", None, Some(403)),
             ("pintle.test:1", None, None),
             ("localhost:9", Some("http://localhost:9"), None),
             ("localhost:9", Some("https://app.test"), None),

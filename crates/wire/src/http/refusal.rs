@@ -4,9 +4,11 @@ use axum::{
     body::Body,
     http::{HeaderValue, Response, StatusCode, header},
 };
-use pintle_contract::{ErrorCode, Fault, RequestId};
+use pintle_contract::{Fault, RequestId, Stage};
+use pintle_engine::{Refused, Transport};
 use serde_json::{Value, json};
 
+use super::Shared;
 use crate::json_rpc;
 
 /// A response that is JSON.
@@ -29,11 +31,6 @@ pub(crate) fn status(fault: &Fault) -> StatusCode {
     StatusCode::from_u16(fault.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// A refusal with the status that the table has for it.
-pub(crate) fn refusal(id: Option<&RequestId>, fault: &Fault) -> Response<Body> {
-    numbered_refusal(status(fault), id, fault.json_rpc_code(), fault)
-}
-
 /// A refusal with a status and a number that the protocol, not the table, gives it.
 pub(crate) fn numbered_refusal(
     status: StatusCode,
@@ -51,12 +48,27 @@ pub(crate) fn error_response(status: StatusCode, id: Option<&RequestId>, error: 
     json_response(status, frame)
 }
 
-/// A refusal that HTTP has a status of its own for.
-pub(crate) fn plain_refusal(status: StatusCode, message: &str) -> Response<Body> {
-    let code = match status {
-        StatusCode::NOT_FOUND => ErrorCode::NotFound,
-        _ => ErrorCode::InvalidRequest,
-    };
-    let fault = Fault::new(code, message);
-    numbered_refusal(status, None, i32::from(status.as_u16()), &fault)
+impl<H> Shared<H> {
+    /// Refuses a request with the status that the table has for it, and logs that.
+    pub(crate) async fn refuse(&self, refused: Refused, frame_bytes: usize) -> Response<Body> {
+        self.refuse_with(status(&refused.fault), refused, frame_bytes).await
+    }
+
+    /// Refuses a request with a status that HTTP or the protocol has for it, and logs that.
+    pub(crate) async fn refuse_with(
+        &self,
+        status: StatusCode,
+        refused: Refused,
+        frame_bytes: usize,
+    ) -> Response<Body> {
+        self.engine.log_refusal(&refused, Transport::Http, frame_bytes).await;
+        let number = refused.fault.json_rpc_code();
+        numbered_refusal(status, refused.id.as_ref(), number, &refused.fault)
+    }
+
+    /// Refuses a request of which nothing has been read yet.
+    pub(crate) async fn refuse_unread(&self, status: StatusCode, message: &str) -> Response<Body> {
+        let fault = Fault::invalid(Stage::Envelope, message);
+        self.refuse_with(status, Refused { id: None, method: None, fault }, 0).await
+    }
 }

@@ -55,7 +55,7 @@ pub(crate) async fn respond(
     style: ReadStyle,
     gone: impl Fn(bool) + Clone + Send + 'static,
 ) -> Response<Body> {
-    let may_return = style.names;
+    let (names, priming) = (style.names, style.priming);
     let leaves = gone.clone();
     let watch = Watch::new(move || leaves(false));
     if !accepts.events {
@@ -70,7 +70,12 @@ pub(crate) async fn respond(
     watch.relieve();
     match beginning {
         Ok(Beginning::Reply(status, json)) if accepts.json => reply_response(status, json, stream),
-        _ => event_response(stream.read(0, style).watched(Watch::new(move || gone(may_return)))),
+        _ => {
+            let leaving = Arc::clone(stream);
+            // Only a client that has the name of an event can come back to it.
+            let watch = Watch::new(move || gone(names && (priming || leaving.delivered() > 0)));
+            event_response(stream.read(0, style).watched(watch))
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use std::{
 
 use super::stream::EventStream;
 
-/// Replies up to this size are not counted: connections are limited, and so are they.
-const SMALL: usize = 64 << 10;
+/// Replies up to this size are not counted: connections and what a session keeps are limited, and so are
+/// they.
+const SMALL: usize = 4 << 10;
 /// How much the others may take together.
 const ROOM: usize = 128 << 20;
 

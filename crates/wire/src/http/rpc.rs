@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Shared,
     connection::Connection,
-    layers::{Framed, frame_bytes, refuse},
-    refusal::{empty, json_response, plain_refusal, status},
+    layers::{Framed, frame_bytes},
+    refusal::{empty, json_response, status},
     respond::{Accepts, respond},
     stream::{EventStream, ReadStyle},
 };
@@ -31,7 +31,8 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
     let (parts, message) = request.into_parts();
     let accepts = Accepts::read(&parts.headers);
     if accepts.nothing() {
-        return plain_refusal(StatusCode::NOT_ACCEPTABLE, "the reply is application/json; accept it");
+        let message = "the reply is application/json; accept it";
+        return shared.refuse_unread(StatusCode::NOT_ACCEPTABLE, message).await;
     }
     let opened = match message {
         Message::Request(opened) => opened,
@@ -46,12 +47,12 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
         Dialect::Control | Dialect::Mcp => {
             let fault = Fault::invalid(Stage::Method, "/rpc takes the direct dialect only")
                 .hint("the method is the tool's name, the params its arguments; MCP is at /mcp");
-            refuse(
-                &shared,
-                Refused { id: opened.id, method: Some(opened.method), fault },
-                frame_bytes(&parts.extensions),
-            )
-            .await
+            shared
+                .refuse(
+                    Refused { id: opened.id, method: Some(opened.method), fault },
+                    frame_bytes(&parts.extensions),
+                )
+                .await
         }
     }
 }

@@ -1,6 +1,12 @@
 //! Taking connections, and taking leave of them.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 use axum::Router;
 use pintle_engine::{Caller, CancelReason, Engine};
@@ -12,7 +18,13 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Shared, connection, health::HttpMetrics, layers, mcp::Sessions, origin::Origins, running::Running,
+    Shared,
+    connection::{self, Connection},
+    health::HttpMetrics,
+    layers,
+    mcp::Sessions,
+    origin::Origins,
+    running::Running,
 };
 
 /// How HTTP is served.
@@ -24,7 +36,8 @@ pub struct HttpOptions {
     pub progress_always: bool,
     /// Who may call besides the machine's own pages.
     pub origins: Origins,
-    /// How many connections may be open at the same time; others wait.
+    /// How many connections may be open at the same time. The one that was idle longest makes room for the
+    /// next; if all are busy, it waits.
     pub connections: usize,
 }
 
@@ -53,7 +66,7 @@ impl HttpServer {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let connections = Arc::new(Semaphore::new(options.connections));
+        let most = options.connections;
         let shared = Arc::new(Shared {
             metrics: HttpMetrics::new(engine.metrics()),
             engine,
@@ -75,7 +88,7 @@ impl HttpServer {
         tasks.spawn(Arc::clone(&shared.sessions).look_after(shared.stopping.clone()));
         let open = shared.metrics.connections.clone();
         let router = layers::router(shared);
-        tasks.spawn(accept(listener, router, connections, open, control.stopping.clone(), tasks.clone()));
+        tasks.spawn(accept(listener, router, most, open, control.stopping.clone(), tasks.clone()));
         Ok(Self { address, control, tasks })
     }
 
@@ -107,27 +120,70 @@ impl HttpServer {
 async fn accept(
     listener: TcpListener,
     router: Router,
-    connections: Arc<Semaphore>,
+    most: usize,
     open: prometheus::IntGauge,
     stopping: CancellationToken,
     tasks: TaskTracker,
 ) {
+    let started = Instant::now();
+    let all = Arc::new(Connections::default());
+    let places = Arc::new(Semaphore::new(most));
     loop {
         let next = async {
-            let place = Arc::clone(&connections).acquire_owned().await.ok()?;
-            Some((take_one(&listener).await, place))
+            let socket = take_one(&listener).await;
+            if places.available_permits() == 0 {
+                all.close_the_longest_idle();
+            }
+            (socket, Arc::clone(&places).acquire_owned().await)
         };
         let (socket, place) = tokio::select! {
             () = stopping.cancelled() => return,
-            Some(taken) = next => taken,
+            (socket, Ok(place)) = next => (socket, place),
         };
-        let (router, stopping, open) = (router.clone(), stopping.clone(), open.clone());
+        let connection = Connection::new(started);
+        let number = all.enter(connection.clone());
+        let (router, stopping, open, all) =
+            (router.clone(), stopping.clone(), open.clone(), Arc::clone(&all));
         tasks.spawn(async move {
             open.inc();
-            connection::serve(socket, router, stopping).await;
+            connection::serve(socket, router, connection, stopping).await;
             open.dec();
+            all.leave(number);
             drop(place);
         });
+    }
+}
+
+/// The connections that are open.
+#[derive(Default)]
+struct Connections {
+    all: Mutex<(u64, HashMap<u64, Connection>)>,
+}
+
+impl Connections {
+    fn enter(&self, connection: Connection) -> u64 {
+        let mut all = self.lock();
+        all.0 += 1;
+        let number = all.0;
+        all.1.insert(number, connection);
+        number
+    }
+
+    fn leave(&self, number: u64) {
+        self.lock().1.remove(&number);
+    }
+
+    /// Makes room for whoever comes next, if there is one that nobody uses.
+    fn close_the_longest_idle(&self) {
+        let all = self.lock();
+        let idle = all.1.values().filter_map(|connection| Some((connection.idle_since()?, connection)));
+        if let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) {
+            connection.close();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u64, HashMap<u64, Connection>)> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

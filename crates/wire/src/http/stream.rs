@@ -24,6 +24,8 @@ use crate::json_rpc::Listener;
 
 /// How many events besides the reply may wait for a reader; older ones are superseded.
 const HELD: usize = 64;
+/// How many bytes they may have together.
+const HELD_BYTES: usize = 64 << 10;
 /// How often a silent stream says that it is alive, so that both ends notice when the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// When a reader that lost its connection should come back.
@@ -43,8 +45,12 @@ pub(crate) struct EventStream {
 #[derive(Default)]
 struct State {
     events: VecDeque<Event>,
+    /// How many bytes the events besides the reply have.
+    bytes: usize,
     /// How many events there have been.
     count: u64,
+    /// The last one that was handed to a reader.
+    delivered: u64,
     ended: Option<Instant>,
     /// The status of a response that holds the reply alone.
     status: StatusCode,
@@ -84,7 +90,9 @@ impl EventId {
     /// Reads what the client sends back.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (stream, event) = text.split_once('-')?;
-        Some(Self { stream: stream.parse().ok()?, event: event.parse().ok()? })
+        let number =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
+        Some(Self { stream: number(stream)?, event: number(event)? })
     }
 }
 
@@ -129,10 +137,15 @@ impl EventStream {
         if state.ended.is_some() {
             return;
         }
-        if state.events.len() >= HELD {
-            state.events.pop_front();
+        if frame.len() > HELD_BYTES {
+            return;
         }
         state.add(frame);
+        state.bytes += state.events.back().map_or(0, |event| event.json.len());
+        while state.events.len() > HELD || state.bytes > HELD_BYTES {
+            let oldest = state.events.pop_front();
+            state.bytes -= oldest.map_or(state.bytes, |event| event.json.len());
+        }
         drop(state);
         self.changed.notify_waiters();
     }
@@ -171,6 +184,21 @@ impl EventStream {
 
     pub(crate) fn has_reader(&self) -> bool {
         self.lock().reader != 0
+    }
+
+    /// The last event that was handed to a reader.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.lock().delivered
+    }
+
+    /// How many events there have been.
+    pub(crate) fn count(&self) -> u64 {
+        self.lock().count
+    }
+
+    /// How many readers there have been.
+    pub(crate) fn readers(&self) -> u64 {
+        self.lock().readers
     }
 
     /// Whether somebody has read it to the end.
@@ -363,7 +391,7 @@ impl Reader {
             let (after, retry) = (self.after, RETRY.as_millis());
             self.pieces.push_back(format!("id: {number}-{after}\nretry: {retry}\ndata: \n\n").into());
         }
-        let state = self.stream.lock();
+        let mut state = self.stream.lock();
         if state.reader != self.generation {
             self.is_finished = true;
             return;
@@ -382,6 +410,7 @@ impl Reader {
                 self.pieces.push_back(Bytes::from_static(b"\n\n"));
             }
         }
+        state.delivered = state.delivered.max(self.after);
         self.is_finished = state.ended.is_some();
     }
 }
@@ -432,7 +461,11 @@ impl Drop for Reader {
         let mut state = self.stream.lock();
         if state.reader == self.generation {
             state.reader = 0;
-            state.was_read |= is_finished && state.ended.is_some();
+            state.connection = None;
+            if is_finished && state.ended.is_some() {
+                state.was_read = true;
+                state.place = None;
+            }
         }
         drop(state);
         if is_finished && let Some(watch) = self.watch.take() {
@@ -498,6 +531,19 @@ mod tests {
         assert!(!gone.load(std::sync::atomic::Ordering::Relaxed));
     }
 
+    #[tokio::test]
+    async fn a_reply_that_was_read_takes_no_room_and_closes_no_connection() {
+        let stream = EventStream::new(1, Arc::default());
+        let connection = CancellationToken::new();
+        stream.read_by(Some(connection.clone()));
+        stream.reply("x".repeat(1 << 20), StatusCode::OK);
+        assert!(stream.lock().place.is_some());
+        text(stream.read(0, ReadStyle::default())).await;
+        assert!(stream.was_read() && stream.lock().place.is_none());
+        stream.let_go();
+        assert!(!connection.is_cancelled());
+    }
+
     #[test]
     fn a_reader_that_never_reads_holds_a_bounded_number_of_events() {
         let stream = EventStream::new(1, Arc::default());
@@ -505,12 +551,17 @@ mod tests {
             stream.push("{}".into());
         }
         assert_eq!(stream.lock().events.len(), HELD);
+        for _ in 0..10 {
+            stream.push("x".repeat(HELD_BYTES / 2));
+        }
+        stream.push("x".repeat(2 * HELD_BYTES));
+        assert!(stream.bytes() <= HELD_BYTES);
     }
 
     #[test]
     fn event_names_are_read_as_they_are_written() {
         assert_eq!(EventId::read("3-14"), Some(EventId { stream: 3, event: 14 }));
-        for text in ["", "3", "3-", "-3", "3-x", "x-3", "3-1-4"] {
+        for text in ["", "3", "3-", "-3", "3-x", "x-3", "3-1-4", "+3-+1", " 3-1"] {
             assert_eq!(EventId::read(text), None, "{text}");
         }
     }

@@ -80,6 +80,14 @@ fn meta(context: &RequestContext<RoleServer>) -> Meta {
     }
 }
 
+/// Every list is told whole, so no cursor was ever given out.
+fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match page.and_then(|page| page.cursor) {
+        None => Ok(()),
+        Some(_) => Err(ErrorData::invalid_params("the cursor is unknown; this list has one page", None)),
+    }
+}
+
 impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities =
@@ -95,9 +103,10 @@ impl ServerHandler for McpHandler {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        only_page(page)?;
         // The same step of a client as `mcp.discover`, so it goes the same way and leaves the same record.
         if let Outcome::Fault(fault) = self.call(Target::Discover, json!({}), &context).await? {
             return Err(convert::error(&fault));
@@ -117,9 +126,10 @@ impl ServerHandler for McpHandler {
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        only_page(page)?;
         let mut listed = Vec::new();
         if let Some(origin) = context.extensions.get::<Origin>() {
             for family in self.engine.resources() {
@@ -136,9 +146,10 @@ impl ServerHandler for McpHandler {
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        only_page(page)?;
         let families = self.engine.resources().iter();
         let templates = families
             .filter_map(|family| Some(ResourceTemplate::new(family.template()?, family.scheme())))
@@ -177,6 +188,10 @@ impl ServerHandler for McpHandler {
         let Some(family) = self.family(&reference.uri) else {
             return Err(ErrorData::invalid_params("there is no such resource template", None));
         };
+        let variable = family.template().and_then(|template| template.split(['{', '}']).nth(1));
+        if variable.map(|variable| variable.trim_start_matches('+')) != Some(request.argument.name.as_str()) {
+            return Err(ErrorData::invalid_params("the resource template has no such variable", None));
+        }
         let mut values = family.complete(&origin.caller, &request.argument.value).await;
         let total = u32::try_from(values.len()).ok();
         let has_more = values.len() > CompletionInfo::MAX_VALUES;

@@ -1,9 +1,9 @@
 //! Between frames and the SDK's messages.
 
-use pintle_contract::RequestId;
+use pintle_contract::{Fault, PROTOCOL_VERSION_KEY, RequestId, Stage};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions,
-    JsonRpcMessage, NumberOrString, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData,
+    GetExtensions, JsonRpcMessage, NumberOrString, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -36,10 +36,37 @@ fn client_request(method: &str, mut params: Value, number: i64) -> Result<Client
         return call_request(&mut params);
     }
     let message = json!({"jsonrpc": "2.0", "id": number, "method": method, "params": params});
+    let is_stateless = params_name_protocol(&message["params"]);
     match serde_json::from_value::<ClientJsonRpcMessage>(message) {
+        // The SDK takes a method whose params it cannot read for one that it does not know.
+        Ok(JsonRpcMessage::Request(request))
+            if matches!(request.request, ClientRequest::CustomRequest(_))
+                && is_offered(method, is_stateless) =>
+        {
+            Err(format!("the params of `{method}` do not match the protocol"))
+        }
         Ok(JsonRpcMessage::Request(request)) => Ok(request.request),
         Ok(_) => Err("this is not a request".into()),
         Err(_) => Err(format!("the params of `{method}` do not match the protocol")),
+    }
+}
+
+fn params_name_protocol(params: &Value) -> bool {
+    params["_meta"].get(PROTOCOL_VERSION_KEY).is_some()
+}
+
+/// The methods that are there for every client. The handshake is not, without sessions.
+fn is_offered(method: &str, is_stateless: bool) -> bool {
+    match method {
+        "tools/list"
+        | "tools/call"
+        | "resources/list"
+        | "resources/templates/list"
+        | "resources/read"
+        | "completion/complete" => true,
+        "server/discover" => is_stateless,
+        "initialize" | "ping" => !is_stateless,
+        _ => false,
     }
 }
 
@@ -113,9 +140,34 @@ fn name_subscription(json: &mut String, id_of: impl FnOnce(i64) -> Option<Reques
     }
 }
 
-/// The frame of an error.
+/// The frame of an error. The SDK's own errors get the error object that all others have, too.
 pub(crate) fn error_frame(id: &RequestId, error: &ErrorData) -> String {
-    json_rpc::reply(Some(id), "error", &to_json(error))
+    let fault = fault_of(error);
+    let mut told = json!(error);
+    told["message"] = json!(fault.message);
+    match &mut told["data"] {
+        Value::Object(data) => {
+            for (name, value) in json!(fault).as_object().into_iter().flatten() {
+                data.entry(name.as_str()).or_insert(value.clone());
+            }
+        }
+        data => *data = json!(fault),
+    }
+    json_rpc::reply(Some(id), "error", &told.to_string())
+}
+
+/// What an error of the SDK's means in the words of the table.
+pub(crate) fn fault_of(error: &ErrorData) -> Fault {
+    match error.code {
+        // It says no more than the method's name.
+        ErrorCode::METHOD_NOT_FOUND => Fault::invalid(
+            Stage::Method,
+            format!("this server does not offer the method `{}`", error.message),
+        )
+        .hint("the capabilities that it named say what it offers"),
+        ErrorCode::INTERNAL_ERROR => Fault::internal(error.message.clone()),
+        _ => Fault::invalid(Stage::Arguments, error.message.clone()),
+    }
 }
 
 pub(crate) fn to_json(value: &impl Serialize) -> String {

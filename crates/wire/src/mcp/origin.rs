@@ -5,10 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use pintle_contract::{Fault, Meta, RequestId, Stage};
+use pintle_contract::{Meta, RequestId};
 use pintle_engine::{Caller, Cancel, Engine, ProgressSink, Refused, Transport};
-use rmcp::model::{ErrorCode, ErrorData};
+use rmcp::model::ErrorData;
 
+use super::message;
 use crate::http::{ReplyStream, Ticket};
 
 /// What is known of a request before the SDK has it.
@@ -33,11 +34,7 @@ impl Asked {
         if self.is_call.load(Ordering::Relaxed) {
             return;
         }
-        let fault = match error.code {
-            ErrorCode::METHOD_NOT_FOUND => Fault::invalid(Stage::Method, error.message),
-            ErrorCode::INTERNAL_ERROR => Fault::internal(error.message),
-            _ => Fault::invalid(Stage::Arguments, error.message),
-        };
+        let fault = message::fault_of(&error);
         let refused = Refused { id: Some(id), method: Some(self.method.as_ref().to_owned()), fault };
         self.engine.log_refusal(&refused, self.transport, self.frame_bytes).await;
     }

@@ -61,6 +61,7 @@ fn connections() -> usize {
             limit = raised;
         }
     }
-    let most = limit.current.unwrap_or(MOST + SPARE).saturating_sub(SPARE).clamp(1, MOST);
+    // Each has one descriptor to be read and written, and one to be watched.
+    let most = (limit.current.unwrap_or(u64::MAX).saturating_sub(SPARE) / 2).clamp(1, MOST);
     usize::try_from(most).unwrap_or(1)
 }

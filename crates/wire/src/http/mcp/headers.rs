@@ -72,7 +72,7 @@ pub(crate) fn era(
     input_schema: impl Fn(&str) -> Option<Arc<JsonObject>>,
 ) -> Result<Era, Violation> {
     let header = single(headers, VERSION_HEADER)?;
-    let is_modern = header.is_some_and(|version| version >= STATELESS_SINCE);
+    let is_modern = header.is_some_and(is_stateless);
     if is_modern {
         check_names(headers, opened, input_schema)?;
     }
@@ -112,7 +112,7 @@ pub(crate) fn era(
 /// Decides on the era of a message that wants no reply.
 pub(crate) fn era_of_notification(headers: &HeaderMap, opened: Option<&Opened>) -> Result<Era, Violation> {
     let header = single(headers, VERSION_HEADER)?;
-    if header.is_some_and(|version| version >= STATELESS_SINCE) {
+    if header.is_some_and(is_stateless) {
         if let Some(opened) = opened {
             check_names(headers, opened, |_| None)?;
         }
@@ -124,6 +124,16 @@ pub(crate) fn era_of_notification(headers: &HeaderMap, opened: Option<&Opened>) 
 /// Decides on the era of a request that has no body.
 pub(crate) fn era_of_headers(headers: &HeaderMap) -> Result<Era, Violation> {
     era_of_notification(headers, None)
+}
+
+/// Whether this names a revision, ours or a later one, that has no sessions. Revisions are dates.
+fn is_stateless(version: &str) -> bool {
+    let is_date = version.len() == STATELESS_SINCE.len()
+        && version
+            .bytes()
+            .zip(STATELESS_SINCE.bytes())
+            .all(|(one, other)| if other == b'-' { one == b'-' } else { one.is_ascii_digit() });
+    is_date && version >= STATELESS_SINCE
 }
 
 fn known(header: Option<&str>) -> Result<(), Violation> {

@@ -19,18 +19,19 @@ use headers::Era;
 use pintle_contract::{Dialect, ErrorCode, Fault, RequestId, Stage};
 use pintle_engine::{Cancel, CancelReason, Message, Opened, ProgressSink, Refused, Transport};
 use rmcp::ServerHandler;
-use session::Session;
+use session::{NotTaken, Session};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Shared,
     connection::Connection,
-    layers::{Framed, frame_bytes, refuse},
-    refusal::{empty, numbered_refusal, plain_refusal},
+    layers::{Framed, frame_bytes},
+    refusal::{empty, json_response, numbered_refusal},
     respond::{Accepts, event_response, respond},
     stream::{EventId, EventStream, ReadStyle},
 };
 use crate::{
+    json_rpc,
     mcp::{Asked, McpProgress, Origin, message::LISTEN},
     pipe::id_taken,
 };
@@ -68,23 +69,30 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
         frame_bytes: frame_bytes(&parts.extensions),
     };
     let headers = parts.headers;
-    if client.accepts.nothing() {
-        return plain_refusal(
-            StatusCode::NOT_ACCEPTABLE,
-            "the reply is application/json or text/event-stream; accept both",
-        );
-    }
     match message {
+        Message::Request(opened) if client.accepts.nothing() => {
+            let message = "the reply is application/json or text/event-stream; accept both";
+            let fault = Fault::invalid(Stage::Envelope, message);
+            let refused = Refused { id: opened.id, method: Some(opened.method), fault };
+            shared.refuse_with(StatusCode::NOT_ACCEPTABLE, refused, client.frame_bytes).await
+        }
         Message::Request(opened) if opened.dialect == Dialect::Mcp => {
             answer(&shared, &headers, client, opened).await
+        }
+        Message::Request(opened) if opened.method == "$/cancelRequest" && opened.cancels.is_some() => {
+            let id = opened.id.clone();
+            match notice(&shared, &headers, opened, client.frame_bytes).await {
+                Ok(()) => json_response(StatusCode::OK, json_rpc::reply(id.as_ref(), "result", "{}")),
+                Err(response) => *response,
+            }
         }
         Message::Request(opened) => {
             let fault = Fault::invalid(Stage::Method, "/mcp takes MCP only")
                 .hint("call a tool with tools/call; the direct dialect is at /rpc");
             let refused = Refused { id: opened.id, method: Some(opened.method), fault };
-            refuse(&shared, refused, client.frame_bytes).await
+            shared.refuse(refused, client.frame_bytes).await
         }
-        Message::Notification(opened) => match notice(&shared, &headers, opened).await {
+        Message::Notification(opened) => match notice(&shared, &headers, opened, client.frame_bytes).await {
             Ok(()) => empty(StatusCode::ACCEPTED),
             Err(response) => *response,
         },
@@ -93,7 +101,11 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
                 session.response(response).await;
                 empty(StatusCode::ACCEPTED)
             }
-            Err(response) => *response,
+            Err((status, fault)) => {
+                shared
+                    .refuse_with(status, Refused { id: None, method: None, fault }, client.frame_bytes)
+                    .await
+            }
         },
     }
 }
@@ -118,7 +130,7 @@ async fn answer<H: ServerHandler + Clone>(
     let Some(id) = opened.id.clone() else {
         let fault = Fault::invalid(Stage::Envelope, "an MCP request needs an id");
         let refused = Refused { id: None, method: Some(opened.method), fault };
-        return refuse(shared, refused, client.frame_bytes).await;
+        return shared.refuse(refused, client.frame_bytes).await;
     };
     match era {
         Era::Stateless => answer_alone(shared, client, opened, id).await,
@@ -127,7 +139,10 @@ async fn answer<H: ServerHandler + Clone>(
         }
         Era::Session => match session(shared, headers) {
             Ok(session) => answer_in_session(shared, &session, client, opened, id).await,
-            Err(response) => *response,
+            Err((status, fault)) => {
+                let refused = Refused { id: Some(id), method: Some(opened.method), fault };
+                shared.refuse_with(status, refused, client.frame_bytes).await
+            }
         },
     }
 }
@@ -151,7 +166,8 @@ async fn answer_alone<H: ServerHandler + Clone>(
     let served =
         single::serve(handler, &method, opened.params, id.clone(), Arc::clone(&stream), origin, end.clone());
     if let Err(problem) = served {
-        return refuse_params(shared, id, method, problem, client.frame_bytes).await;
+        let fault = Fault::invalid(Stage::Arguments, problem);
+        return refuse_inside(shared, id, method, fault, client.frame_bytes).await;
     }
     let gone = move |_| {
         cancel.cancel(CancelReason::Silent);
@@ -166,16 +182,14 @@ async fn open_session<H: ServerHandler + Clone>(
     opened: Opened,
     id: RequestId,
 ) -> Response<Body> {
+    if shared.stopping.is_cancelled() {
+        return refuse_inside(shared, id, opened.method, stopping(), client.frame_bytes).await;
+    }
     let Some(session) = shared.sessions.open(Arc::clone(&shared.room), shared.handler.clone()) else {
         let fault = Fault::new(ErrorCode::QueueOverloaded, "there are too many sessions, all of them busy")
             .hint("try again in a moment");
-        let refused = Refused { id: Some(id), method: Some(opened.method), fault };
-        shared.engine.log_refusal(&refused, Transport::Http, client.frame_bytes).await;
-        let number = refused.fault.json_rpc_code();
-        return numbered_refusal(StatusCode::OK, refused.id.as_ref(), number, &refused.fault);
+        return refuse_inside(shared, id, opened.method, fault, client.frame_bytes).await;
     };
-    let version = opened.params["protocolVersion"].as_str().map(str::to_owned);
-    session.learn_revision(version.as_deref());
     let mut response = answer_in_session(shared, &session, client, opened, id).await;
     match HeaderValue::from_str(&session.id) {
         Ok(value) if response.status() == StatusCode::OK && !session.has_failed() => {
@@ -198,7 +212,7 @@ async fn answer_in_session<H: ServerHandler + Clone>(
     let method = opened.method.clone();
     let Some(cancel) = session.in_flight.enter(&id) else {
         let refused = Refused { id: Some(id), method: Some(method), fault: id_taken() };
-        return refuse(shared, refused, client.frame_bytes).await;
+        return shared.refuse(refused, client.frame_bytes).await;
     };
     let stream = session.new_stream();
     stream.read_by(client.connection);
@@ -206,9 +220,13 @@ async fn answer_in_session<H: ServerHandler + Clone>(
     let sent = session.request(&method, opened.params, id.clone(), Arc::clone(&stream), origin).await;
     let number = match sent {
         Ok(number) => number,
-        Err(problem) => {
+        Err(not_taken) => {
             session.in_flight.leave(&id);
-            return refuse_params(shared, id, method, problem, client.frame_bytes).await;
+            let fault = match not_taken {
+                NotTaken::BadParams(problem) => Fault::invalid(Stage::Arguments, problem),
+                NotTaken::Over => stopping(),
+            };
+            return refuse_inside(shared, id, method, fault, client.frame_bytes).await;
         }
     };
     // Kept until it is known to be answered at once.
@@ -250,14 +268,25 @@ async fn notice<H: ServerHandler + Clone>(
     shared: &Arc<Shared<H>>,
     headers: &HeaderMap,
     opened: Opened,
+    frame_bytes: usize,
 ) -> Result<(), Box<Response<Body>>> {
+    let refused = |fault| Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
     match headers::era_of_notification(headers, Some(&opened)) {
         // A request that stands alone is cancelled by closing its stream.
         Ok(Era::Stateless) => return Ok(()),
         Ok(Era::Session) => {}
-        Err(violation) => return Err(violation.response(None).into()),
+        Err(violation) => {
+            let refused = refused(violation.fault.clone());
+            shared.engine.log_refusal(&refused, Transport::Http, frame_bytes).await;
+            return Err(violation.response(refused.id.as_ref()).into());
+        }
     }
-    let session = session(shared, headers)?;
+    let session = match session(shared, headers) {
+        Ok(session) => session,
+        Err((status, fault)) => {
+            return Err(shared.refuse_with(status, refused(fault), frame_bytes).await.into());
+        }
+    };
     match (&opened.cancels, opened.dialect) {
         (Some(id), Dialect::Control) => {
             session.in_flight.cancel(id, CancelReason::Asked);
@@ -279,22 +308,26 @@ pub(crate) async fn get<H: ServerHandler + Clone>(
         Err(violation) => return violation.response(None),
     }
     if !Accepts::read(headers).events {
-        return plain_refusal(StatusCode::NOT_ACCEPTABLE, "this is a text/event-stream; accept it");
+        let message = "this is a text/event-stream; accept it";
+        return shared.refuse_unread(StatusCode::NOT_ACCEPTABLE, message).await;
     }
     let session = match session(&shared, headers) {
         Ok(session) => session,
-        Err(response) => return *response,
+        Err((status, fault)) => {
+            return shared.refuse_with(status, Refused { id: None, method: None, fault }, 0).await;
+        }
     };
     let last = headers.get(LAST_EVENT_ID).map(|last| last.to_str().unwrap_or_default());
     let (stream, after) = match last {
-        None => (Arc::clone(&session.standalone), 0),
+        // What another reader has had is not told again, unless it is asked for.
+        None => (Arc::clone(&session.standalone), session.standalone.delivered()),
         Some(last) => {
             let id = EventId::read(last);
             match id.and_then(|id| Some((session.stream(id.stream)?, id.event))) {
-                Some(found) => found,
-                None => {
-                    let message = "Last-Event-ID names no stream of this session that can be read again";
-                    return plain_refusal(StatusCode::BAD_REQUEST, message);
+                Some((stream, event)) if event <= stream.count() => (stream, event),
+                _ => {
+                    let message = "Last-Event-ID names no event of this session that can be read from again";
+                    return shared.refuse_unread(StatusCode::BAD_REQUEST, message).await;
                 }
             }
         }
@@ -329,40 +362,48 @@ pub(crate) async fn delete<H: ServerHandler + Clone>(
             shared.sessions.end(&session.id);
             empty(StatusCode::NO_CONTENT)
         }
-        Err(response) => *response,
+        Err((status, fault)) => {
+            shared.refuse_with(status, Refused { id: None, method: None, fault }, 0).await
+        }
     }
 }
 
 /// The session that a request belongs to.
-fn session<H>(shared: &Shared<H>, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response<Body>>> {
+fn session<H>(shared: &Shared<H>, headers: &HeaderMap) -> Result<Arc<Session>, (StatusCode, Fault)> {
     let Some(id) = headers.get(SESSION_ID) else {
         let message = "the Mcp-Session-Id header is missing; `initialize` opens a session and gives its id";
-        return Err(plain_refusal(StatusCode::BAD_REQUEST, message).into());
+        return Err((StatusCode::BAD_REQUEST, Fault::invalid(Stage::Envelope, message)));
     };
     let session = id.to_str().ok().and_then(|id| shared.sessions.get(id));
     session.ok_or_else(|| {
-        plain_refusal(StatusCode::NOT_FOUND, "there is no such session; open a new one with `initialize`")
-            .into()
+        let message = "there is no such session; open a new one with `initialize`";
+        (StatusCode::NOT_FOUND, Fault::new(ErrorCode::NotFound, message).at(Stage::Envelope))
     })
 }
 
-async fn refuse_params<H: ServerHandler + Clone>(
+/// Refuses a request with an error inside a 200: some clients end their session on anything else.
+async fn refuse_inside<H: ServerHandler + Clone>(
     shared: &Shared<H>,
     id: RequestId,
     method: String,
-    problem: String,
+    fault: Fault,
     frame_bytes: usize,
 ) -> Response<Body> {
-    let fault = Fault::invalid(Stage::Arguments, problem);
     let refused = Refused { id: Some(id), method: Some(method), fault };
-    shared.engine.log_refusal(&refused, Transport::Http, frame_bytes).await;
-    let number = refused.fault.json_rpc_code();
-    numbered_refusal(StatusCode::OK, refused.id.as_ref(), number, &refused.fault)
+    shared.refuse_with(StatusCode::OK, refused, frame_bytes).await
+}
+
+fn stopping() -> Fault {
+    Fault::new(
+        ErrorCode::Cancelled,
+        "the session is over, or the server is stopping; try again in a new session",
+    )
 }
 
 fn only_post() -> Response<Body> {
-    let mut response =
-        plain_refusal(StatusCode::METHOD_NOT_ALLOWED, "this revision of the protocol uses POST only");
+    let fault = Fault::invalid(Stage::Envelope, "this revision of the protocol uses POST only");
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    let mut response = numbered_refusal(status, None, fault.json_rpc_code(), &fault);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
     response
 }

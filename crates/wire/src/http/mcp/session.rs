@@ -19,7 +19,7 @@ use rmcp::{
     RoleServer, ServerHandler, ServiceExt,
     model::{
         ClientJsonRpcMessage, ErrorData, GetExtensions, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
-        ServerNotification,
+        ServerNotification, ServerResult,
     },
     service::OriginatingRequestId,
     transport::Transport,
@@ -40,12 +40,24 @@ const RETURN_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a reply that nobody has read is kept.
 const REPLY_KEPT: Duration = Duration::from_secs(60);
 /// How many streams that have been read to the end are kept for readers who lost the last of it.
-const READ_STREAMS_KEPT: usize = 16;
+const READ_STREAMS_KEPT: usize = 4;
 /// The largest of those, in bytes.
-const READ_STREAM_BYTES: usize = 64 << 10;
+const READ_STREAM_BYTES: usize = 16 << 10;
+/// How many replies that nobody has read are kept.
+const UNREAD_STREAMS_KEPT: usize = 32;
+/// How many streams make it worth to look which are still needed.
+const MANY_STREAMS: usize = 2 * (READ_STREAMS_KEPT + UNREAD_STREAMS_KEPT);
 
 /// Our number of the request that opens a session.
-const HANDSHAKE: NumberOrString = NumberOrString::Number(0);
+const FIRST: i64 = 0;
+
+/// Why a request did not get to the SDK.
+pub(crate) enum NotTaken {
+    /// The params make no sense; it says how.
+    BadParams(String),
+    /// The session has ended.
+    Over,
+}
 
 /// A session. Its own stream, number 0, carries what belongs to no request.
 pub(crate) struct Session {
@@ -108,8 +120,7 @@ impl Session {
         session
     }
 
-    /// Takes a request to the SDK; its number and the stream of its reply. `Err` says what is wrong
-    /// with the params.
+    /// Takes a request to the SDK, and gives our number for it.
     pub(crate) async fn request(
         &self,
         method: &str,
@@ -117,20 +128,22 @@ impl Session {
         id: RequestId,
         stream: Arc<EventStream>,
         origin: Origin,
-    ) -> Result<i64, String> {
+    ) -> Result<i64, NotTaken> {
         let progress_token = params["_meta"].get("progressToken").cloned();
         let number = self.pending.enter(id, origin.asked.clone(), ReplyTo { stream, progress_token });
         match message::request(method, params, number, origin) {
             Ok(message) => {
                 if !self.send(message).await {
                     self.pending.leave(number);
-                    return Err("the session is over".into());
+                    return Err(NotTaken::Over);
                 }
                 Ok(number)
             }
             Err(problem) => {
                 self.pending.leave(number);
-                Err(problem)
+                // Only the handshake can be the first.
+                self.has_failed.fetch_or(number == FIRST, Ordering::Relaxed);
+                Err(NotTaken::BadParams(problem))
             }
         }
     }
@@ -162,11 +175,14 @@ impl Session {
             return;
         }
         let session = Arc::clone(self);
+        let readers = stream.readers();
         tokio::spawn(async move {
             if may_return {
                 tokio::time::sleep(RETURN_PATIENCE).await;
             }
-            if !stream.has_reader() && stream.ended().is_none() {
+            // Whoever came back and left again has a moment of their own.
+            let has_returned = stream.readers() != readers;
+            if !stream.has_reader() && !has_returned && stream.ended().is_none() {
                 session.forget(number, json!({})).await;
             }
         });
@@ -191,7 +207,11 @@ impl Session {
 
     /// Keeps a stream for readers who lose their connection.
     pub(crate) fn keep(&self, stream: &Arc<EventStream>) {
-        self.streams().insert(stream.number(), Arc::clone(stream));
+        let mut streams = self.streams();
+        streams.insert(stream.number(), Arc::clone(stream));
+        if streams.len() > MANY_STREAMS {
+            tidy(&mut streams);
+        }
     }
 
     /// A request's response is decided: one that was answered at once has nothing to come back for.
@@ -220,10 +240,9 @@ impl Session {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn learn_revision(&self, version: Option<&str>) {
+    fn learn_revision(&self, version: &str) {
         const PRIMING_SINCE: &str = "2025-11-25";
-        let knows = version.is_some_and(|version| version >= PRIMING_SINCE);
-        self.knows_priming.store(knows, Ordering::Relaxed);
+        self.knows_priming.store(version >= PRIMING_SINCE, Ordering::Relaxed);
     }
 
     pub(crate) fn knows_priming(&self) -> bool {
@@ -243,16 +262,7 @@ impl Session {
 
     /// Lets go of replies that nobody has come for.
     pub(crate) fn tidy(&self) {
-        let mut streams = self.streams();
-        streams.retain(|_, stream| {
-            let is_old = stream.ended().is_some_and(|ended| ended.elapsed() > REPLY_KEPT);
-            !is_old && (!stream.was_read() || stream.bytes() <= READ_STREAM_BYTES)
-        });
-        let read: Vec<_> =
-            streams.iter().filter(|(_, stream)| stream.was_read()).map(|(number, _)| *number).collect();
-        for number in read.iter().rev().skip(READ_STREAMS_KEPT) {
-            streams.remove(number);
-        }
+        tidy(&mut self.streams());
     }
 
     /// Takes no more. What was taken is still answered.
@@ -288,12 +298,15 @@ impl Session {
     fn deliver(&self, message: ServerJsonRpcMessage) -> Option<(Waiting<ReplyTo>, ErrorData)> {
         match message {
             JsonRpcMessage::Response(response) => {
+                if let ServerResult::InitializeResult(result) = &response.result {
+                    self.learn_revision(result.protocol_version.as_str());
+                }
                 self.settle(&response.id, |id| message::result_frame(id, response.result));
                 None
             }
             JsonRpcMessage::Error(error) => {
                 let number = error.id.as_ref()?;
-                if *number == HANDSHAKE {
+                if *number == NumberOrString::Number(FIRST) {
                     self.has_failed.store(true, Ordering::Relaxed);
                 }
                 let waiting = self.settle(number, |id| message::error_frame(id, &error.error))?;
@@ -339,6 +352,21 @@ impl Session {
                 _ => None,
             },
             _ => None,
+        }
+    }
+}
+
+fn tidy(streams: &mut BTreeMap<u64, Arc<EventStream>>) {
+    streams.retain(|_, stream| {
+        let is_old = stream.ended().is_some_and(|ended| ended.elapsed() > REPLY_KEPT);
+        !is_old && (!stream.was_read() || stream.bytes() <= READ_STREAM_BYTES)
+    });
+    for (was_read, kept) in [(true, READ_STREAMS_KEPT), (false, UNREAD_STREAMS_KEPT)] {
+        let ended = streams.iter().filter(|(_, stream)| stream.ended().is_some());
+        let numbers: Vec<_> =
+            ended.filter(|(_, stream)| stream.was_read() == was_read).map(|(number, _)| *number).collect();
+        for number in numbers.iter().rev().skip(kept) {
+            streams.remove(number);
         }
     }
 }

@@ -1,0 +1,199 @@
+//! Scopes, and what they cover.
+
+use std::fmt;
+
+use pintle_contract::WorkspacePath;
+
+/// What is done to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Looking at it.
+    Read,
+    /// Changing it; includes looking.
+    Write,
+}
+
+/// What a call is about to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Something to a path.
+    Path(Verb, WorkspacePath),
+    /// Something that has a scope of its own, such as `assets:publish`.
+    Named(&'static str),
+}
+
+/// The scope that would cover it.
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(Verb::Read, path) => write!(f, "read:{path}"),
+            Self::Path(Verb::Write, path) => write!(f, "write:{path}"),
+            Self::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What a caller may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scopes(Granted);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Granted {
+    Everything,
+    These(Vec<Scope>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Scope {
+    /// A folder with everything below it, or with its direct children alone.
+    Folder {
+        verb: Verb,
+        folder: WorkspacePath,
+        is_deep: bool,
+    },
+    Named(String),
+}
+
+impl Scopes {
+    /// The local user's: whatever the server can do.
+    pub fn everything() -> Self {
+        Self(Granted::Everything)
+    }
+
+    /// Reads scopes as they are written. `Err` says which one makes no sense, and why.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        texts.into_iter().map(Scope::parse).collect::<Result<_, _>>().map(Granted::These).map(Self)
+    }
+
+    /// Whether an access is covered.
+    pub fn cover(&self, access: &Access) -> bool {
+        match &self.0 {
+            Granted::Everything => true,
+            Granted::These(scopes) => scopes.iter().any(|scope| scope.covers(access)),
+        }
+    }
+
+    /// Whether a path may be looked at.
+    pub fn may_read(&self, path: &WorkspacePath) -> bool {
+        match &self.0 {
+            Granted::Everything => true,
+            Granted::These(_) => self.cover(&Access::Path(Verb::Read, path.clone())),
+        }
+    }
+
+    /// Whether nothing is denied.
+    pub fn are_everything(&self) -> bool {
+        self.0 == Granted::Everything
+    }
+}
+
+impl Scope {
+    fn parse(text: &str) -> Result<Self, String> {
+        let problem = |why: &str| {
+            format!(
+                "`{text}` is not a scope: {why}; write `read:/folder/`, `write:/folder/*` or `assets:read`"
+            )
+        };
+        let (kind, rest) = text.split_once(':').ok_or_else(|| problem("it has no `:`"))?;
+        let verb = match kind {
+            "read" => Verb::Read,
+            "write" => Verb::Write,
+            "assets" | "run" | "metrics" if !rest.is_empty() => return Ok(Self::Named(text.to_owned())),
+            "assets" | "run" | "metrics" => return Err(problem("nothing follows the `:`")),
+            _ => return Err(problem("its kind is unknown")),
+        };
+        if !rest.starts_with('/') {
+            return Err(problem("its path does not begin with `/`"));
+        }
+        let (folder, is_deep) = match rest.strip_suffix("/*") {
+            Some(folder) => (folder, false),
+            None => (rest, true),
+        };
+        if folder.contains('*') {
+            return Err(problem("`*` may only stand for the last name"));
+        }
+        if folder.split('/').any(|name| matches!(name, "." | "..")) {
+            return Err(problem("its path is not plain"));
+        }
+        let folder = WorkspacePath::parse(folder).map_err(|error| problem(&error.to_string()))?;
+        Ok(Self::Folder { verb, folder, is_deep })
+    }
+
+    fn covers(&self, access: &Access) -> bool {
+        match (self, access) {
+            (Self::Named(scope), Access::Named(name)) => scope == name,
+            (Self::Folder { verb, folder, is_deep }, Access::Path(wanted, path)) => {
+                let enough = *verb == Verb::Write || *wanted == Verb::Read;
+                enough && if *is_deep { path.is_within(folder) } else { path.is_in(folder) }
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(verb: Verb, text: &str) -> Access {
+        Access::Path(verb, WorkspacePath::parse(text).expect("a path"))
+    }
+
+    #[test]
+    fn a_scope_covers_its_folder_and_what_the_verb_implies() {
+        for (scope, verb, text, expected) in [
+            ("read:/", Verb::Read, "/", true),
+            ("read:/", Verb::Read, "/a/b", true),
+            ("read:/", Verb::Write, "/a", false),
+            ("write:/", Verb::Read, "/a", true),
+            ("write:/", Verb::Write, "/", true),
+            ("read:/a/", Verb::Read, "/a", true),
+            ("read:/a", Verb::Read, "/a/b/c", true),
+            ("read:/a/", Verb::Read, "/ab", false),
+            ("read:/a/", Verb::Read, "/", false),
+            ("read:/a/", Verb::Read, "/A", false),
+            ("write:/a/*", Verb::Write, "/a", true),
+            ("write:/a/*", Verb::Write, "/a/b", true),
+            ("write:/a/*", Verb::Write, "/a/b/c", false),
+            ("write:/*", Verb::Write, "/b", true),
+            ("write:/*", Verb::Write, "/b/c", false),
+        ] {
+            let scopes = Scopes::parse([scope]).expect(scope);
+            assert_eq!(scopes.cover(&path(verb, text)), expected, "{scope} {text}");
+        }
+    }
+
+    #[test]
+    fn what_no_scope_covers_is_denied_and_the_local_user_may_do_everything() {
+        let none = Scopes::parse([]).expect("no scopes");
+        assert!(!none.cover(&path(Verb::Read, "/")) && !none.cover(&Access::Named("assets:read")));
+        let some = Scopes::parse(["read:/a", "assets:publish"]).expect("scopes");
+        assert!(some.cover(&Access::Named("assets:publish")) && !some.cover(&Access::Named("assets:read")));
+        assert!(Scopes::everything().cover(&Access::Named("run:anything")));
+    }
+
+    #[test]
+    fn a_scope_that_makes_no_sense_is_refused() {
+        for text in [
+            "",
+            "read",
+            "read:",
+            "read:a",
+            "look:/a",
+            "read:/a/*/b",
+            "read:/../a",
+            "read:/a/./b",
+            "assets:",
+            "READ:/",
+        ] {
+            let problem = Scopes::parse([text]).expect_err(text);
+            assert!(problem.contains(&format!("`{text}`")), "{problem}");
+        }
+    }
+
+    #[test]
+    fn an_access_names_the_scope_that_it_needs() {
+        assert_eq!(path(Verb::Write, "a/b").to_string(), "write:/a/b");
+        assert_eq!(path(Verb::Read, "").to_string(), "read:/");
+    }
+}
