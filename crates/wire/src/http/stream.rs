@@ -26,6 +26,8 @@ use crate::json_rpc::Listener;
 const HELD: usize = 64;
 /// How many bytes they may have together.
 const HELD_BYTES: usize = 64 << 10;
+/// How many bytes are kept of what has been read, for a reader who lost the end of it.
+const KEPT_WHEN_READ: usize = 16 << 10;
 /// How often a silent stream says that it is alive, so that both ends notice when the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// When a reader that lost its connection should come back.
@@ -206,8 +208,8 @@ impl EventStream {
         self.lock().was_read
     }
 
-    /// How much memory the events take.
-    pub(crate) fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         self.lock().events.iter().map(|event| event.json.len()).sum()
     }
 
@@ -465,6 +467,10 @@ impl Drop for Reader {
             if is_finished && state.ended.is_some() {
                 state.was_read = true;
                 state.place = None;
+                // A reader who lost the end of something large asks for all of it again.
+                if state.events.iter().map(|event| event.json.len()).sum::<usize>() > KEPT_WHEN_READ {
+                    state.events.clear();
+                }
             }
         }
         drop(state);
@@ -539,7 +545,7 @@ mod tests {
         stream.reply("x".repeat(1 << 20), StatusCode::OK);
         assert!(stream.lock().place.is_some());
         text(stream.read(0, ReadStyle::default())).await;
-        assert!(stream.was_read() && stream.lock().place.is_none());
+        assert!(stream.was_read() && stream.lock().place.is_none() && stream.bytes() == 0);
         stream.let_go();
         assert!(!connection.is_cancelled());
     }

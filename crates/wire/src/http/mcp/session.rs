@@ -41,8 +41,6 @@ const RETURN_PATIENCE: Duration = Duration::from_secs(2);
 const REPLY_KEPT: Duration = Duration::from_secs(60);
 /// How many streams that have been read to the end are kept for readers who lost the last of it.
 const READ_STREAMS_KEPT: usize = 4;
-/// The largest of those, in bytes.
-const READ_STREAM_BYTES: usize = 16 << 10;
 /// How many replies that nobody has read are kept.
 const UNREAD_STREAMS_KEPT: usize = 32;
 /// How many streams make it worth to look which are still needed.
@@ -357,10 +355,7 @@ impl Session {
 }
 
 fn tidy(streams: &mut BTreeMap<u64, Arc<EventStream>>) {
-    streams.retain(|_, stream| {
-        let is_old = stream.ended().is_some_and(|ended| ended.elapsed() > REPLY_KEPT);
-        !is_old && (!stream.was_read() || stream.bytes() <= READ_STREAM_BYTES)
-    });
+    streams.retain(|_, stream| stream.ended().is_none_or(|ended| ended.elapsed() <= REPLY_KEPT));
     for (was_read, kept) in [(true, READ_STREAMS_KEPT), (false, UNREAD_STREAMS_KEPT)] {
         let ended = streams.iter().filter(|(_, stream)| stream.ended().is_some());
         let numbers: Vec<_> =
