@@ -185,12 +185,14 @@ fn what_the_protocol_refuses_is_logged_once_on_every_way_in() {
         let mut server = Setup::fixtures().start();
         server.call("initialize", crate::support::http::initialize("2025-11-25")["params"].clone());
         server.call("no/such", json!({}));
+        server.records(1);
         server.call("completion/complete", json!({"ref": {"type": "ref/resource", "uri": "x"}}));
         server.records(2)
     };
     let server = Setup::fixtures().http().start();
     let mut client = server.session("2025-11-25");
     client.call(json!(1), "no/such", json!({}));
+    server.records(1);
     client.call(json!(1), "completion/complete", json!({"ref": {"type": "ref/resource", "uri": "x"}}));
     let session = server.records(2);
     let mut client = server.connect();
