@@ -32,6 +32,8 @@ pub enum Stage {
     Tool,
     /// The arguments did not match.
     Arguments,
+    /// The caller's scopes do not cover it.
+    Authorize,
     /// There was no slot and no place to wait.
     Admission,
     /// The tool was reached; it may have run.

@@ -93,6 +93,12 @@ impl WorkspacePath {
         Some((Self(folder.to_owned()), name))
     }
 
+    /// The path of a name in this folder; none if it is not one name.
+    pub fn join(&self, name: &str) -> Option<Self> {
+        let joined = if self.is_root() { name.to_owned() } else { format!("{}/{name}", self.0) };
+        Self::parse(&joined).ok().filter(|path| path.0 == joined && !name.is_empty() && !name.contains('/'))
+    }
+
     /// Whether this is `folder` or lies below it.
     pub fn is_within(&self, folder: &Self) -> bool {
         match self.0.strip_prefix(&folder.0) {

@@ -5,7 +5,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use pintle_contract::{ErrorCode, Fault};
+use pintle_auth::{Access, Scopes};
+use pintle_contract::{ErrorCode, Fault, Stage};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -15,18 +16,42 @@ use crate::progress::Progress;
 #[derive(Clone, Debug)]
 pub struct Caller {
     identity: String,
+    scopes: Scopes,
 }
 
 impl Caller {
     /// The local user on a pipe of their own.
     pub fn local() -> Self {
         static PIPES: AtomicU64 = AtomicU64::new(0);
-        Self { identity: format!("local#{}", PIPES.fetch_add(1, Ordering::Relaxed)) }
+        let identity = format!("local#{}", PIPES.fetch_add(1, Ordering::Relaxed));
+        Self { identity, scopes: Scopes::everything() }
     }
 
     /// Whoever reaches a server that asks for no token.
     pub fn anonymous() -> Self {
-        Self { identity: "anonymous".into() }
+        Self { identity: "anonymous".into(), scopes: Scopes::everything() }
+    }
+
+    /// The same caller, who may do less.
+    #[must_use]
+    pub fn restricted_to(self, scopes: Scopes) -> Self {
+        Self { scopes, ..self }
+    }
+
+    /// What it may do.
+    pub fn scopes(&self) -> &Scopes {
+        &self.scopes
+    }
+
+    /// Refuses what no scope covers, and names the scope that would.
+    pub fn require(&self, access: &Access) -> Result<(), Fault> {
+        if self.scopes.cover(access) {
+            return Ok(());
+        }
+        let message = format!("this needs the scope `{access}`, which the caller does not have");
+        Err(Fault::new(ErrorCode::Forbidden, message)
+            .at(Stage::Authorize)
+            .details(serde_json::json!({"scope": access.to_string()})))
     }
 
     /// What tells this caller from any other.

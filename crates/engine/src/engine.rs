@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use pintle_contract::{ErrorCode, Fault, Meta, RequestId, Stage, fingerprint};
+use pintle_contract::{ErrorCode, Fault, Fingerprint, Meta, RequestId, Stage, fingerprint};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ use crate::{
     read_resource::ReadResource,
     resource::Resources,
     schema::{CompiledSchema, SchemaRegistry},
-    tool::{Answer, DynTool, Failure, erase},
+    tool::{Answer, DynTool, Failure, Prepared, erase},
 };
 
 /// How a server treats calls.
@@ -347,10 +347,20 @@ impl Engine {
 
     /// Steps 4 to 9.
     async fn call_tool(&self, call: ToolCall, record: &mut CallRecord) -> Outcome {
-        if let Err(fault) = check_arguments(&call.tool, &call.arguments) {
+        let ToolCall { tool, arguments, caller, cancel, progress, idempotency_key } = call;
+        if let Err(fault) = check_arguments(&tool, &arguments) {
             return Outcome::Fault(fault);
         }
-        let ticket = match self.look_up(&call).await {
+        // The arguments are gone once the work is prepared.
+        let key = idempotency_key.map(|key| {
+            let key = Key { caller: caller.identity().into(), key: key.as_str().into() };
+            (key, fingerprint(&json!([tool.id, arguments])))
+        });
+        let work = match prepare(&tool, arguments, &caller) {
+            Ok(work) => work,
+            Err(fault) => return Outcome::Fault(fault),
+        };
+        let ticket = match self.look_up(key, &cancel).await {
             Ok(None) => None,
             Ok(Some(Known::Nothing(ticket))) => Some(ticket),
             Ok(Some(Known::Outcome { outcome, attempt })) => {
@@ -360,7 +370,9 @@ impl Engine {
             }
             Err(fault) => return Outcome::Fault(fault),
         };
-        let outcome = self.run(call, record.meta.progress_token.as_ref()).await;
+        let progress =
+            Progress::new(progress, record.meta.progress_token.as_ref(), &tool.tool.definition().name);
+        let outcome = self.run(&tool, work, caller, &cancel, progress).await;
         // What really happened is kept for the key, also when a late cancel hides it from this reply.
         if let Some(ticket) = ticket {
             ticket.finish(&outcome);
@@ -369,29 +381,36 @@ impl Engine {
     }
 
     /// Step 6: what an idempotency key knows.
-    async fn look_up(&self, call: &ToolCall) -> Result<Option<Known<'_>>, Fault> {
-        let Some(key) = &call.idempotency_key else { return Ok(None) };
-        let key = Key { caller: call.caller.identity().into(), key: key.as_str().into() };
-        let fingerprint = fingerprint(&json!([call.tool.id, call.arguments]));
+    async fn look_up(
+        &self,
+        key: Option<(Key, Fingerprint)>,
+        cancel: &Cancel,
+    ) -> Result<Option<Known<'_>>, Fault> {
+        let Some((key, fingerprint)) = key else { return Ok(None) };
         tokio::select! {
             biased;
-            () = call.cancel.token().cancelled() => Err(call.cancel.cancelled_fault()),
+            () = cancel.token().cancelled() => Err(cancel.cancelled_fault()),
             known = self.idempotency.look_up(key, fingerprint) => known.map(Some),
         }
     }
 
     /// Steps 7 to 9: waits for a slot, runs the tool and checks what it gives. The deadline is for all of
     /// it: a caller is not kept waiting by those before it either.
-    async fn run(&self, call: ToolCall, progress_token: Option<&Value>) -> Outcome {
-        let ToolCall { tool, arguments, caller, cancel, progress, .. } = call;
+    async fn run(
+        &self,
+        tool: &Entry,
+        work: Prepared<'_>,
+        caller: Arc<Caller>,
+        cancel: &Cancel,
+        progress: Progress,
+    ) -> Outcome {
         let name = &tool.tool.definition().name;
-        let progress = Progress::new(progress, progress_token, name);
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
-            let slot = Arc::new(self.admission.admit(&cancel).await?);
+            let slot = Arc::new(self.admission.admit(cancel).await?);
             let context = CallContext { caller, ended, progress: progress.clone(), _slot: slot };
-            let work = AssertUnwindSafe(tool.tool.run(arguments, context)).catch_unwind();
+            let work = AssertUnwindSafe(async { (work.run)(context).await }).catch_unwind();
             work.await.unwrap_or_else(|_| Err(panicked()))
         };
         let (came_to_its_end, result) = tokio::select! {
@@ -402,7 +421,7 @@ impl Engine {
         };
         progress.close(came_to_its_end);
         match result {
-            Ok(answer) => self.check_output(&tool, answer),
+            Ok(answer) => self.check_output(tool, answer),
             Err(fault) => Outcome::Fault(fault),
         }
     }
@@ -521,6 +540,13 @@ fn check_arguments(tool: &Entry, arguments: &Value) -> Result<(), Fault> {
     let definition = tool.tool.definition();
     let subject = format!("the arguments of `{}` do not match", definition.name);
     Err(tool.input.fault(arguments, Stage::Arguments, &subject, "argument"))
+}
+
+/// Steps 4 and 5: reads the arguments, and sees whether the caller may do what they ask for.
+fn prepare<'a>(tool: &'a Entry, arguments: Value, caller: &Caller) -> Result<Prepared<'a>, Fault> {
+    let work = tool.tool.prepare(arguments)?;
+    work.access.iter().try_for_each(|access| caller.require(access))?;
+    Ok(work)
 }
 
 /// Resolves when the time is over, with the fault that says so.

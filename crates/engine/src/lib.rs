@@ -34,4 +34,4 @@ pub use outlet::{Outlet, OutletClosed};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
 pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources};
 pub use schema::{CompiledSchema, Mismatch, SchemaRegistry, ToolIo};
-pub use tool::{Answer, DynTool, Failure, NoArguments, Tool, ToolOutput, erase};
+pub use tool::{Answer, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, erase};

@@ -2,7 +2,8 @@
 
 use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
 
-use pintle_contract::{Annotations, ErrorCode, Fault, ToolDefinition};
+use pintle_auth::Access;
+use pintle_contract::{Annotations, ErrorCode, Fault, Stage, ToolDefinition};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::context::CallContext;
 /// One tool, in one file: what it says of itself, what it takes, what it gives, what it does.
 pub trait Tool: Send + Sync + 'static {
     /// The arguments. Must refuse unknown fields (`#[serde(deny_unknown_fields)]`).
-    type Input: DeserializeOwned + JsonSchema + Send;
+    type Input: DeserializeOwned + JsonSchema + Send + 'static;
     /// The result.
     type Output: ToolOutput;
 
@@ -31,6 +32,11 @@ pub trait Tool: Send + Sync + 'static {
     /// them out by hand: reading a JSON value from a JSON value would build all of it anew.
     fn read_input(arguments: Value) -> Result<Self::Input, serde_json::Error> {
         serde_json::from_value(arguments)
+    }
+
+    /// What the caller must be allowed to do, by what it asks for.
+    fn access(_input: &Self::Input) -> Result<Vec<Access>, Fault> {
+        Ok(Vec::new())
     }
 
     /// Does the work.
@@ -78,13 +84,20 @@ pub trait DynTool: Send + Sync {
     /// What the tool says of itself.
     fn definition(&self) -> &ToolDefinition;
 
-    /// Does the work. `arguments` have passed the input schema.
-    fn run<'a>(
-        &'a self,
-        arguments: Value,
-        call: CallContext,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
+    /// Gets ready to work. `arguments` have passed the input schema.
+    fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault>;
 }
+
+/// Work that is ready to be done.
+pub struct Prepared<'a> {
+    /// What the caller must be allowed to do.
+    pub access: Vec<Access>,
+    /// Does it.
+    pub run: Box<dyn FnOnce(CallContext) -> Running<'a> + Send + 'a>,
+}
+
+/// Work that is being done.
+pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
 
 /// Erases a tool's types.
 pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
@@ -111,21 +124,21 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
         &self.definition
     }
 
-    fn run<'a>(
-        &'a self,
-        mut arguments: Value,
-        call: CallContext,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>> {
-        Box::pin(async move {
-            settle_integers(&mut arguments, &self.definition.input_schema);
-            let input = T::read_input(arguments).map_err(|error| {
-                Fault::new(ErrorCode::InvalidRequest, format!("the arguments do not fit: {error}"))
-            })?;
-            let output = self.tool.run(input, call).await?;
-            let value = serde_json::to_value(&output)
-                .map_err(|_| Fault::internal("the result could not be written as JSON"))?;
-            Ok(Answer { value, failure: output.failure() })
-        })
+    fn prepare<'a>(&'a self, mut arguments: Value) -> Result<Prepared<'a>, Fault> {
+        settle_integers(&mut arguments, &self.definition.input_schema);
+        let input = T::read_input(arguments).map_err(|error| {
+            Fault::invalid(Stage::Arguments, format!("the arguments do not fit: {error}"))
+        })?;
+        let access = T::access(&input).map_err(|fault| fault.at(Stage::Arguments))?;
+        let run = move |call: CallContext| -> Running<'a> {
+            Box::pin(async move {
+                let output = self.tool.run(input, call).await?;
+                let value = serde_json::to_value(&output)
+                    .map_err(|_| Fault::internal("the result could not be written as JSON"))?;
+                Ok(Answer { value, failure: output.failure() })
+            })
+        };
+        Ok(Prepared { access, run: Box::new(run) })
     }
 }
 

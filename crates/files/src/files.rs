@@ -1,0 +1,114 @@
+//! The toolset: a store, what must hold of its files, and the tools on them.
+
+use std::sync::Arc;
+
+use pintle_auth::Access;
+use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_engine::{CallContext, DynTool};
+use serde_json::json;
+
+use crate::{
+    hash::Hash,
+    store::{Rules, Store, StoreError, Terms},
+    tools,
+};
+
+/// The files toolset.
+pub struct Files {
+    store: Arc<dyn Store>,
+    rules: Arc<dyn Rules>,
+}
+
+impl Files {
+    /// Tools on a store, for files of which the rules hold.
+    pub fn new(store: Arc<dyn Store>, rules: Arc<dyn Rules>) -> Arc<Self> {
+        Arc::new(Self { store, rules })
+    }
+
+    /// The tools.
+    pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
+        tools::all(self)
+    }
+
+    /// Does something with the store, where it may take its time.
+    pub(crate) async fn with_store<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: &CallContext,
+        path: &WorkspacePath,
+        work: impl FnOnce(&dyn Store, &Terms<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let files = Arc::clone(self);
+        let done = call.compute(move |call| {
+            let permit =
+                |verb, path: &WorkspacePath| call.caller().require(&Access::Path(verb, path.clone()));
+            let has_ended = || call.has_ended();
+            let terms = Terms { permit: &permit, rules: files.rules.as_ref(), has_ended: &has_ended };
+            work(files.store.as_ref(), &terms)
+        });
+        done.await?.map_err(|error| fault(error, path))
+    }
+}
+
+/// The path that a caller wrote.
+pub(crate) fn path(text: &str) -> Result<WorkspacePath, Fault> {
+    WorkspacePath::parse(text).map_err(|problem| {
+        Fault::new(ErrorCode::InvalidRequest, format!("the path cannot be used: {problem}"))
+            .hint("paths are relative to the root of the workspace, such as `src/main.rs`")
+    })
+}
+
+/// The hash that a caller wrote.
+pub(crate) fn hash(text: &str) -> Result<Hash, Fault> {
+    Hash::parse(text).ok_or_else(|| {
+        Fault::new(ErrorCode::InvalidRequest, "`hash` is not a hash: it has 64 hexadecimal digits")
+            .hint("text.read and file.read give the hash of a file")
+    })
+}
+
+/// The fault of a file that has another version. The current hash is told only where the edit itself shows that the
+/// caller knows the content.
+pub(crate) fn stale(found: Hash, is_told: bool) -> Fault {
+    let fault = Fault::new(ErrorCode::Conflict, "the file has changed since it was read; nothing was done");
+    match is_told {
+        true => fault
+            .hint("read it again; if the lines are still as you gave them, repeat the edit with the current hash")
+            .details(json!({"currentHash": found.to_string()})),
+        false => fault.hint("read it again and decide anew"),
+    }
+}
+
+fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
+    let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);
+    match error {
+        StoreError::NotFound => Fault::new(ErrorCode::NotFound, format!("there is no file {path}"))
+            .hint("file.list shows what lies in a folder"),
+        StoreError::IsFolder => {
+            invalid(format!("{path} is a folder")).hint("file.list shows what lies in it")
+        }
+        StoreError::NotFolder => invalid(format!("{path} leads through something that is not a folder")),
+        StoreError::Special => {
+            invalid(format!("{path} is neither a file nor a folder, or has no name in text"))
+        }
+        StoreError::Escapes => {
+            invalid(format!("{path} is or passes a link that leaves the root or leads in a circle"))
+        }
+        StoreError::Exists => {
+            Fault::new(ErrorCode::Conflict, format!("{path} is there already; nothing was done"))
+                .hint("read it and edit it, or choose another name")
+        }
+        StoreError::Stale(found) => stale(found, false),
+        StoreError::Reserved => invalid(format!("{path} has a name that is kept for unfinished files")),
+        StoreError::Refused(fault) => fault,
+        StoreError::Ended => Fault::new(ErrorCode::Cancelled, "nobody waits for the result any more"),
+        StoreError::Io(error) => match error.kind() {
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => Fault::new(
+                ErrorCode::Forbidden,
+                format!("the system does not let the server use {path}: {error}"),
+            ),
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Fault::internal(format!("there is no room left to write {path}; it is as it was"))
+            }
+            _ => Fault::internal(format!("{path} could not be used: {error}")),
+        },
+    }
+}

@@ -1,0 +1,16 @@
+//! The files toolset: reading and editing, with a hash that guards every change and paths that cannot leave the
+//! root.
+
+mod files;
+mod hash;
+mod listing;
+mod local;
+mod store;
+mod teach;
+mod text;
+mod tools;
+
+pub use files::Files;
+pub use hash::{Hash, Hasher};
+pub use local::LocalFolder;
+pub use store::{Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms};

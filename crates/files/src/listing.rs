@@ -1,0 +1,67 @@
+//! What lies in a folder, in the order in which people look for it.
+
+use std::sync::Arc;
+
+use pintle_contract::{Fault, WorkspacePath};
+use pintle_engine::{CallContext, ToolOutput};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    files::Files,
+    store::{Entry, Kind, Store, Terms},
+};
+
+/// The entries of a folder.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Listing {
+    /// Folders first, then all else, each sorted by name.
+    entries: Vec<Listed>,
+}
+
+/// One entry.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Listed {
+    name: String,
+    r#type: Type,
+    /// In bytes; 0 for what is not a file.
+    size: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Type {
+    Folder,
+    File,
+    /// Something that cannot be opened, such as a socket or a link that leaves the root.
+    Other,
+}
+
+impl ToolOutput for Listing {}
+
+pub(crate) async fn list(
+    files: &Arc<Files>,
+    call: &CallContext,
+    path: &WorkspacePath,
+) -> Result<Listing, Fault> {
+    let listed = path.clone();
+    let work = move |store: &dyn Store, terms: &Terms<'_>| {
+        let mut entries = store.list(&listed, terms)?;
+        entries.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+        Ok(Listing { entries: entries.into_iter().map(Listed::from).collect() })
+    };
+    files.with_store(call, path, work).await
+}
+
+impl From<Entry> for Listed {
+    fn from(entry: Entry) -> Self {
+        let r#type = match entry.kind {
+            Kind::Folder => Type::Folder,
+            Kind::File => Type::File,
+            Kind::Other => Type::Other,
+        };
+        Self { name: entry.name, r#type, size: entry.size }
+    }
+}

@@ -1,0 +1,186 @@
+//! The folder that the tools see as `/`, and the one way to reach what is below it.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use pintle_contract::WorkspacePath;
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags},
+    io::Errno,
+};
+
+use super::{place::Place, problem, regular, temporary};
+use crate::store::StoreError;
+
+/// The root, held open.
+pub(super) struct Root {
+    folder: OwnedFd,
+    /// Set where the kernel does not resolve paths beneath a folder by itself.
+    portable: Option<Dir>,
+}
+
+/// Opens whatever it is without waiting for anything and without becoming its terminal.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+impl Root {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let folder = rustix::fs::openat(CWD, path, FOLDER, Mode::empty())?;
+        // Old kernels do not know the call, and some sandboxes forbid it.
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(&folder, ".", FOLDER, Mode::empty(), beneath) {
+            Ok(_) => Ok(Self { folder, portable: None }),
+            Err(Errno::NOSYS | Errno::PERM) => Self::open_portably(path),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn open_portably(path: &Path) -> io::Result<Self> {
+        let folder = rustix::fs::openat(CWD, path, FOLDER, Mode::empty())?;
+        let dir = Dir::from_std_file(File::from(folder.try_clone()?));
+        Ok(Self { folder, portable: Some(dir) })
+    }
+
+    /// Opens a regular file, and tells where it really is.
+    pub(super) fn open_file(&self, path: &WorkspacePath) -> Result<(File, WorkspacePath), StoreError> {
+        refuse_reserved(path)?;
+        let opened = self.open_beneath(path, READ, ResolveFlags::empty())?;
+        let real = self.real_path(&opened, path)?;
+        Ok((regular(opened)?, real))
+    }
+
+    /// Opens a folder, and tells where it really is.
+    pub(super) fn open_folder(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), StoreError> {
+        refuse_reserved(path)?;
+        let opened = self.open_beneath(path, FOLDER, ResolveFlags::empty())?;
+        let real = self.real_path(&opened, path)?;
+        Ok((opened, real))
+    }
+
+    /// Finds the real place of a regular file.
+    pub(super) fn find_file(&self, path: &WorkspacePath) -> Result<Place, StoreError> {
+        let (_, real) = self.open_file(path)?;
+        Place::new(real).ok_or(StoreError::IsFolder)
+    }
+
+    /// Opens the folder of a place. None if the place has changed in the meantime.
+    pub(super) fn open_folder_of(&self, place: &Place) -> Result<Option<OwnedFd>, StoreError> {
+        match self.open_beneath(&place.folder, FOLDER, ResolveFlags::NO_SYMLINKS) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(StoreError::NotFound | StoreError::NotFolder | StoreError::Escapes) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a folder, and makes it first where it is missing; `check` is asked before each one is made.
+    pub(super) fn make_folders(
+        &self,
+        path: &WorkspacePath,
+        check: &dyn Fn(&WorkspacePath) -> Result<(), StoreError>,
+    ) -> Result<(OwnedFd, WorkspacePath), StoreError> {
+        match self.open_folder(path) {
+            Err(StoreError::NotFound) => {}
+            found => return found,
+        }
+        let (parent, name) = path.split_last().ok_or(StoreError::NotFound)?;
+        let (parent, real) = self.make_folders(&parent, check)?;
+        check(&real.join(name).ok_or(StoreError::Reserved)?)?;
+        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => rustix::fs::fsync(&parent).map_err(problem)?,
+            // Somebody else made it, or it is a link that leads nowhere: opening it will tell.
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(problem(error)),
+        }
+        self.open_folder(path)
+    }
+
+    /// What a link leads to, if that lies in the root.
+    pub(super) fn look_at(&self, path: &WorkspacePath) -> Option<(FileType, u64)> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let opened = match self.portable {
+            None => self.open_beneath(path, flags, ResolveFlags::empty()).ok()?,
+            Some(_) => self.open_beneath(path, READ, ResolveFlags::empty()).ok()?,
+        };
+        let stat = rustix::fs::fstat(&opened).ok()?;
+        Some((FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0)))
+    }
+
+    fn open_beneath(
+        &self,
+        path: &WorkspacePath,
+        flags: OFlags,
+        more: ResolveFlags,
+    ) -> Result<OwnedFd, StoreError> {
+        // The kernel gives up on a path that others move about while it looks, and asks to try again.
+        const TRIES: usize = 64;
+        let text = if path.is_root() { "." } else { path.as_str() };
+        if let Some(dir) = &self.portable {
+            return open_portably(dir, text, flags, more);
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | more;
+        for _ in 0..TRIES {
+            match rustix::fs::openat2(&self.folder, text, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                opened => return opened.map_err(problem),
+            }
+        }
+        Err(StoreError::Escapes)
+    }
+
+    /// Where something that was opened really is, below the root.
+    fn real_path(&self, opened: &OwnedFd, path: &WorkspacePath) -> Result<WorkspacePath, StoreError> {
+        let real = match &self.portable {
+            None => {
+                let root = place_of(&self.folder)?;
+                // What has been moved out of the root, or removed, is no longer there.
+                place_of(opened)?.strip_prefix(&root).map(Path::to_owned).map_err(|_| StoreError::NotFound)?
+            }
+            Some(dir) => {
+                let text = if path.is_root() { "." } else { path.as_str() };
+                dir.canonicalize(text)?
+            }
+        };
+        // A link may lead to a name that is no text; then it cannot be spoken of.
+        let real = real.to_str().ok_or(StoreError::Special)?;
+        WorkspacePath::parse(real).map_err(|_| StoreError::Special)
+    }
+}
+
+fn place_of(opened: &OwnedFd) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))
+}
+
+fn open_portably(dir: &Dir, text: &str, flags: OFlags, more: ResolveFlags) -> Result<OwnedFd, StoreError> {
+    let outside = |error: io::Error| match error.raw_os_error() {
+        Some(code) => problem(Errno::from_raw_os_error(code)),
+        // The crate's own word for a path that leaves.
+        None if error.kind() == io::ErrorKind::PermissionDenied => StoreError::Escapes,
+        None => StoreError::Io(error),
+    };
+    if more.contains(ResolveFlags::NO_SYMLINKS)
+        && dir.canonicalize(text).map_err(outside)? != Path::new(text)
+        && text != "."
+    {
+        return Err(StoreError::Escapes);
+    }
+    if flags.contains(OFlags::DIRECTORY) {
+        // What the crate gives can only be a starting point; it is to be read and locked, too.
+        let found = dir.open_dir(text).map_err(outside)?;
+        return rustix::fs::openat(&found, ".", FOLDER, Mode::empty()).map_err(problem);
+    }
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let file = dir.open_with(text, OpenOptions::new().read(true).custom_flags(flags)).map_err(outside)?;
+    Ok(file.into_std().into())
+}
+
+fn refuse_reserved(path: &WorkspacePath) -> Result<(), StoreError> {
+    match path.as_str().split('/').any(temporary::is_temporary) {
+        true => Err(StoreError::NotFound),
+        false => Ok(()),
+    }
+}

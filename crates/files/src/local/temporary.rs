@@ -1,0 +1,101 @@
+//! Files that become others, whole or not at all.
+
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read, Seek, Write},
+    os::unix::fs::{MetadataExt, PermissionsExt},
+};
+
+use rustix::{
+    fs::{AtFlags, Gid, Mode, OFlags, RawMode, RenameFlags, Uid},
+    io::Errno,
+};
+
+use super::{lock::Lock, problem};
+use crate::store::StoreError;
+
+/// The name of the temporary file of a folder. Whoever writes holds the folder's lock, so there is one at most,
+/// and one that is there without its writer is a dead writer's.
+const NAME: &str = ".pintle-tmp";
+
+/// Whether a name is the one of temporary files. Nobody else may use it.
+pub(super) fn is_temporary(name: &str) -> bool {
+    name == NAME
+}
+
+/// A file that is being written, in a folder whose lock is held. Removed when dropped, unless it was put in
+/// its place.
+pub(super) struct Temporary<'a> {
+    folder: &'a Lock,
+    file: File,
+    is_placed: bool,
+}
+
+impl<'a> Temporary<'a> {
+    pub(super) fn create(folder: &'a Lock, mode: Mode) -> Result<Self, StoreError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || rustix::fs::openat(folder, NAME, flags, mode);
+        let file = match open() {
+            Err(Errno::EXIST) => {
+                sweep(folder);
+                open()
+            }
+            opened => opened,
+        };
+        Ok(Self { folder, file: file.map_err(problem)?.into(), is_placed: false })
+    }
+
+    /// One that will replace a file, and so has its mode and owner.
+    pub(super) fn like(folder: &'a Lock, file: &Metadata) -> Result<Self, StoreError> {
+        let temporary = Self::create(folder, Mode::from_raw_mode(0o600))?;
+        let own = temporary.file.metadata()?;
+        if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
+            let (owner, group) = (Uid::from_raw(file.uid()), Gid::from_raw(file.gid()));
+            // Where the owner cannot be kept, the group may be; where neither can, the content matters more.
+            if rustix::fs::fchown(&temporary.file, Some(owner), Some(group)).is_err() {
+                let _ = rustix::fs::fchown(&temporary.file, None, Some(group));
+            }
+        }
+        let mode = file.permissions().mode() & 0o7777;
+        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode as RawMode)).map_err(problem)?;
+        Ok(temporary)
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        Ok(self.file.write_all(bytes)?)
+    }
+
+    /// What was written, if it is not too large.
+    pub(super) fn read_back(&self, most: u64) -> Result<Vec<u8>, StoreError> {
+        let mut file = &self.file;
+        file.rewind()?;
+        let mut content = Vec::new();
+        if file.take(most + 1).read_to_end(&mut content)? as u64 > most {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
+        }
+        Ok(content)
+    }
+
+    /// Puts it in its place. When this returns it is there, also after a crash.
+    pub(super) fn put(mut self, name: &str, flags: RenameFlags) -> Result<(), StoreError> {
+        rustix::fs::fsync(&self.file).map_err(problem)?;
+        rustix::fs::renameat_with(self.folder, NAME, self.folder, name, flags).map_err(problem)?;
+        self.is_placed = true;
+        rustix::fs::fsync(self.folder).map_err(problem)
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            // If it cannot be removed now, it is when the folder is next used.
+            let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
+        }
+    }
+}
+
+/// Removes what a writer who died has left behind. The lock is held, so nobody is writing now.
+pub(super) fn sweep(folder: &Lock) {
+    // Most often there is nothing, and that is as it should be.
+    let _ = rustix::fs::unlinkat(folder, NAME, AtFlags::empty());
+}

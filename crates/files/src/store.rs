@@ -1,0 +1,173 @@
+//! Where files are kept, as the tools see it: bytes, versions, and changes that happen whole or not at all.
+//!
+//! Nothing here speaks of descriptors or folders on a disk: a store of objects with conditional writes can
+//! do the same.
+
+use std::io;
+
+use pintle_auth::Verb;
+use pintle_contract::{Fault, WorkspacePath};
+
+use crate::hash::Hash;
+
+/// Something that holds files.
+pub trait Store: Send + Sync + 'static {
+    /// Opens a file to be read.
+    fn open(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Box<dyn Source>, StoreError>;
+
+    /// Creates a file, and the folders that it lies in.
+    fn create(&self, path: &WorkspacePath, content: &[u8], terms: &Terms<'_>) -> Result<Hash, StoreError>;
+
+    /// Changes a file if it still has the expected version: `plan` reads it, says which version it has and
+    /// what is to change. Of several that expect the same version, one succeeds.
+    fn swap(
+        &self,
+        path: &WorkspacePath,
+        expected: Hash,
+        plan: &mut dyn FnMut(&dyn Source) -> Result<Plan, StoreError>,
+        terms: &Terms<'_>,
+    ) -> Result<Hash, StoreError>;
+
+    /// Removes a file if it still has the expected version.
+    fn remove(&self, path: &WorkspacePath, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError>;
+
+    /// Moves a file if it still has the expected version and nothing is at the other place.
+    fn rename(
+        &self,
+        path: &WorkspacePath,
+        expected: Hash,
+        to: &WorkspacePath,
+        terms: &Terms<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// What lies directly in a folder, in no order.
+    fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError>;
+}
+
+/// The bytes of one version of a file, which can be read more than once.
+pub trait Source {
+    /// How many there are.
+    fn size(&self) -> u64;
+
+    /// Reads bytes from a place on; fewer than asked for only at the end.
+    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+/// What is to become of a file.
+pub struct Plan {
+    /// The version that was read.
+    pub found: Hash,
+    /// The change, or why there is none.
+    pub change: Result<Splice, Fault>,
+}
+
+/// Takes bytes out of a file and puts others in their place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Splice {
+    /// Where.
+    pub start: u64,
+    /// How many bytes are taken out.
+    pub removed: u64,
+    /// What is put in.
+    pub inserted: Vec<u8>,
+}
+
+/// What lies in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name. Bytes that are no text are shown as `\u{fffd}`.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// How many bytes a file has.
+    pub size: u64,
+}
+
+/// What a thing in a folder is. A link is what it leads to, if that lies in the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A regular file.
+    File,
+    /// Anything else; it cannot be opened.
+    Other,
+}
+
+/// What whoever asks may do, and what must hold.
+pub struct Terms<'a> {
+    /// Whether the place that was really reached may be touched.
+    pub permit: &'a dyn Fn(Verb, &WorkspacePath) -> Result<(), Fault>,
+    /// What must hold of the content of a file, by its place: before and after a change.
+    pub rules: &'a dyn Rules,
+    /// Whether nobody waits for the result any more.
+    pub has_ended: &'a dyn Fn() -> bool,
+}
+
+/// What must hold of the content of files.
+pub trait Rules: Send + Sync {
+    /// Whether anything is to be checked at a place.
+    fn apply_to(&self, path: &WorkspacePath) -> bool;
+
+    /// Whether the new content may stand there; `before` is what stands there now.
+    fn judge(&self, path: &WorkspacePath, before: Option<&[u8]>, after: &[u8]) -> Result<(), Fault>;
+
+    /// Whether a place may be changed at all.
+    fn may_change(&self, path: &WorkspacePath) -> Result<(), Fault>;
+}
+
+/// Everything may stand everywhere.
+pub struct NoRules;
+
+impl Rules for NoRules {
+    fn apply_to(&self, _: &WorkspacePath) -> bool {
+        false
+    }
+
+    fn judge(&self, _: &WorkspacePath, _: Option<&[u8]>, _: &[u8]) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn may_change(&self, _: &WorkspacePath) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// Why a store did not do what it was asked to.
+#[derive(Debug)]
+pub enum StoreError {
+    /// There is nothing at that place.
+    NotFound,
+    /// There is a folder, where a file is meant.
+    IsFolder,
+    /// There is a file, where a folder is meant.
+    NotFolder,
+    /// It is neither a file nor a folder.
+    Special,
+    /// A link on the way leads out of the root, or in a circle.
+    Escapes,
+    /// There is something already.
+    Exists,
+    /// The file has another version.
+    Stale(Hash),
+    /// The name is one that the store keeps for itself.
+    Reserved,
+    /// It must not happen.
+    Refused(Fault),
+    /// Nobody waits for it any more.
+    Ended,
+    /// The system would not.
+    Io(io::Error),
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        Self::Refused(fault)
+    }
+}

@@ -1,0 +1,356 @@
+//! Edits of whole lines, as splices of bytes. Each reads the file once, or twice where lines are counted from
+//! the end, and once more to find out what to say when it does not fit.
+
+use std::ops::Range;
+
+use pintle_contract::Fault;
+
+use super::{
+    find::{Finder, Found, lines_of},
+    range::{known_range, resolve_line, resolve_range},
+    survey::{Survey, Terminator, survey},
+};
+use crate::{
+    store::{Plan, Source, Splice, StoreError},
+    teach,
+};
+
+/// A plan, and how many lines the file will have.
+pub(crate) struct Edit {
+    pub(crate) plan: Plan,
+    pub(crate) total_lines: u64,
+}
+
+/// Lines that nobody looks at.
+const NONE: Range<u64> = 0..0;
+
+/// Puts `new` in the place of `old`, which has to be there exactly once among the lines of the range.
+pub(crate) fn replace(
+    source: &dyn Source,
+    lines: [i64; 2],
+    old: &str,
+    new: &str,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<Edit, StoreError> {
+    let range = match known_range(lines) {
+        Some(range) => range,
+        None => {
+            let counted = survey(source, NONE, has_ended, &mut |_| Ok(()))?;
+            match resolve_range(lines, counted.lines) {
+                Ok(range) => range,
+                Err(problem) => return Ok(refused(&counted, teach::bad_range(&problem))),
+            }
+        }
+    };
+    let mut finder = Finder::new(lines_of(old));
+    let found = survey(source, range, has_ended, &mut |line| {
+        finder.take(&line);
+        Ok(())
+    })?;
+    if let Some(fault) = not_text(&found) {
+        return Ok(refused(&found, fault));
+    }
+    let range = match resolve_range(lines, found.lines) {
+        Ok(range) => range,
+        Err(problem) => return Ok(refused(&found, teach::bad_range(&problem))),
+    };
+    let change = match (finder.count, finder.found.first()) {
+        (1, Some(place)) => Ok(replacement(place, new, &found)),
+        (0, _) => Err(teach::not_as_given(source, &range, old, has_ended)?),
+        (count, _) => Err(teach::ambiguous(count, &finder.found)),
+    };
+    let total_lines = (found.lines + line_count(new)).saturating_sub(lines_of(old).len() as u64);
+    Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
+}
+
+/// Puts lines before a line, which has to be `anchor`.
+pub(crate) fn insert(
+    source: &dyn Source,
+    line: i64,
+    anchor: &str,
+    content: &str,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<Edit, StoreError> {
+    let counted = survey(source, NONE, has_ended, &mut |_| Ok(()))?;
+    if let Some(fault) = not_text(&counted) {
+        return Ok(refused(&counted, fault));
+    }
+    let number = match resolve_line(line, counted.lines) {
+        Ok(number) => number,
+        Err(problem) if counted.lines == 0 => {
+            return Ok(refused(
+                &counted,
+                teach::bad_range(&problem).hint("put the first lines in with text.append"),
+            ));
+        }
+        Err(problem) => return Ok(refused(&counted, teach::bad_range(&problem))),
+    };
+    let mut place = None;
+    let mut is_anchor = false;
+    let found = survey(source, number..number + 1, has_ended, &mut |line| {
+        is_anchor = line.content == anchor.strip_suffix('\r').unwrap_or(anchor).as_bytes();
+        place = Some((line.start, line.terminator));
+        Ok(())
+    })?;
+    let change = match place {
+        Some((start, terminator)) if is_anchor => {
+            let terminator = or_file(terminator, &found);
+            let inserted = ended_lines(content, terminator);
+            Ok(Splice { start, removed: 0, inserted })
+        }
+        _ => Err(teach::not_as_given(source, &(number..number + 1), anchor, has_ended)?),
+    };
+    let total_lines = found.lines + line_count(content);
+    Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
+}
+
+/// Puts lines at the end.
+pub(crate) fn append(
+    source: &dyn Source,
+    content: &str,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<Edit, StoreError> {
+    let found = survey(source, NONE, has_ended, &mut |_| Ok(()))?;
+    if let Some(fault) = not_text(&found) {
+        return Ok(refused(&found, fault));
+    }
+    let terminator = found.terminator();
+    let mut inserted = Vec::new();
+    let ends_open = found.size > 0 && found.last == Terminator::None;
+    if ends_open && !content.is_empty() {
+        inserted.extend_from_slice(terminator.bytes());
+    }
+    inserted.extend(ended_lines(content, terminator));
+    if ends_open && !content.is_empty() {
+        // A file without a last terminator stays one.
+        inserted.truncate(inserted.len() - terminator.bytes().len());
+        inserted.extend_from_slice(open_end(content, terminator));
+    }
+    let change = Ok(Splice { start: found.size, removed: 0, inserted });
+    let total_lines = found.lines + line_count(content);
+    Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
+}
+
+fn replacement(place: &Found, new: &str, survey: &Survey) -> Splice {
+    let terminator = or_file(place.first, survey);
+    let mut inserted = ended_lines(new, terminator);
+    if !inserted.is_empty() {
+        // The last line keeps its own end.
+        inserted.truncate(inserted.len() - terminator.bytes().len());
+        inserted.extend_from_slice(match place.last {
+            Terminator::None => open_end(new, terminator),
+            last => last.bytes(),
+        });
+    }
+    Splice { start: place.start, removed: place.end - place.start, inserted }
+}
+
+/// The end of the last line of a file that has none there: an empty line would not be one without it.
+fn open_end(text: &str, terminator: Terminator) -> &'static [u8] {
+    match lines_of(text.strip_suffix('\n').unwrap_or(text)).last() {
+        Some(last) if !last.is_empty() => b"",
+        _ => terminator.bytes(),
+    }
+}
+
+fn or_file(terminator: Terminator, survey: &Survey) -> Terminator {
+    if terminator == Terminator::None { survey.terminator() } else { terminator }
+}
+
+/// The lines of a text that a caller wrote, each with the terminator. One at the end of the text is ignored, so
+/// the empty text has no lines and `"\n"` has one, which is empty.
+fn ended_lines(text: &str, terminator: Terminator) -> Vec<u8> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let mut bytes = Vec::with_capacity(text.len() + 2);
+    for line in lines_of(text) {
+        bytes.extend_from_slice(line);
+        bytes.extend_from_slice(terminator.bytes());
+    }
+    bytes
+}
+
+fn not_text(survey: &Survey) -> Option<Fault> {
+    survey.not_text.map(teach::not_text)
+}
+
+/// How many lines a text that a caller wrote has.
+fn line_count(text: &str) -> u64 {
+    if text.is_empty() { 0 } else { lines_of(text.strip_suffix('\n').unwrap_or(text)).len() as u64 }
+}
+
+fn refused(survey: &Survey, fault: Fault) -> Edit {
+    Edit { plan: Plan { found: survey.hash, change: Err(fault) }, total_lines: survey.lines }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{hash::Hash, text::read};
+    use proptest::prelude::*;
+
+    struct Bytes<'a>(&'a [u8]);
+
+    impl Source for Bytes<'_> {
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read_at(&self, place: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let rest = &self.0[usize::try_from(place).expect("small").min(self.0.len())..];
+            let count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
+        }
+    }
+
+    /// What an edit makes of a text, and how many lines it says there are.
+    fn apply(text: &str, edit: Result<Edit, StoreError>) -> Result<(String, u64), String> {
+        let edit = edit.map_err(|error| format!("{error:?}"))?;
+        assert_eq!(edit.plan.found, Hash::of(text.as_bytes()));
+        let splice = edit.plan.change.map_err(|fault| fault.message.clone())?;
+        let (start, end) = (splice.start as usize, (splice.start + splice.removed) as usize);
+        let bytes = [&text.as_bytes()[..start], &splice.inserted, &text.as_bytes()[end..]].concat();
+        Ok((String::from_utf8(bytes).expect("text"), edit.total_lines))
+    }
+
+    fn replaced(text: &str, lines: [i64; 2], old: &str, new: &str) -> Result<String, String> {
+        apply(text, replace(&Bytes(text.as_bytes()), lines, old, new, &|| false)).map(|(text, _)| text)
+    }
+
+    fn inserted(text: &str, line: i64, anchor: &str, content: &str) -> Result<String, String> {
+        apply(text, insert(&Bytes(text.as_bytes()), line, anchor, content, &|| false)).map(|(text, _)| text)
+    }
+
+    fn appended(text: &str, content: &str) -> String {
+        apply(text, append(&Bytes(text.as_bytes()), content, &|| false)).expect("appends").0
+    }
+
+    #[test]
+    fn lines_are_replaced_with_the_ends_that_the_file_has() {
+        for (text, lines, old, new, expected) in [
+            ("a\nb\nc\n", [2, 3], "b", "x", "a\nx\nc\n"),
+            ("a\nb\nc\n", [1, 0], "b\nc", "x\ny\nz", "a\nx\ny\nz\n"),
+            ("a\nb\nc\n", [-1, 0], "c", "x\n", "a\nb\nx\n"),
+            ("a\nb\nc", [-1, 0], "c", "x", "a\nb\nx"),
+            ("a\nb\nc", [3, 0], "c", "x\ny", "a\nb\nx\ny"),
+            ("a\r\nb\r\n", [1, 0], "a\nb", "x\ny", "x\r\ny\r\n"),
+            ("a\r\nb\r\n", [1, 0], "a\r\nb", "x\r\ny\r\n", "x\r\ny\r\n"),
+            ("a\nb\r\nc\n", [2, 3], "b", "x\ny", "a\nx\r\ny\r\nc\n"),
+            ("a\nb\n", [1, 0], "a", "", "b\n"),
+            ("a\nb", [2, 0], "b", "", "a\n"),
+            ("a\nb\n", [1, 0], "a", "\n", "\nb\n"),
+            ("\n\na\n", [1, 2], "", "x", "x\n\na\n"),
+            ("a", [1, 0], "a", "b", "b"),
+        ] {
+            assert_eq!(replaced(text, lines, old, new).as_deref(), Ok(expected), "{text:?} {old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn lines_are_inserted_and_appended_with_the_ends_that_the_file_has() {
+        for (text, line, anchor, content, expected) in [
+            ("a\nb\n", 1, "a", "x", "x\na\nb\n"),
+            ("a\nb\n", -1, "b", "x\ny\n", "a\nx\ny\nb\n"),
+            ("a\r\nb", 2, "b", "x", "a\r\nx\r\nb"),
+            ("a", 1, "a", "x", "x\na"),
+            ("a\n", 1, "a", "\n", "\na\n"),
+        ] {
+            assert_eq!(inserted(text, line, anchor, content).as_deref(), Ok(expected), "{text:?}");
+        }
+        for (text, content, expected) in [
+            ("", "x", "x\n"),
+            ("", "x\ny\n", "x\ny\n"),
+            ("a\n", "x", "a\nx\n"),
+            ("a", "x", "a\nx"),
+            ("a\r\nb", "x\ny", "a\r\nb\r\nx\r\ny"),
+            ("a\r\n", "x", "a\r\nx\r\n"),
+            ("a\n", "", "a\n"),
+            ("a", "", "a"),
+            ("a\n", "\n", "a\n\n"),
+        ] {
+            assert_eq!(appended(text, content), expected, "{text:?} {content:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_what_is_there_instead() {
+        let text = "fn main() {\n    let x = 1;\n    let y = 2;\n    let x = 1;\n}\n";
+        for (lines, old, expected) in [
+            ([1, 2], "    let y = 2;", "line 1 is `fn main() {`, not `    let y = 2;`; that is at line 3"),
+            ([1, 0], "    let x = 1;", "2 times, at lines 2, 4"),
+            (
+                [1, 0],
+                "let y = 2;",
+                "the nearest is line 3, `    let y = 2;`, which differs in its indentation",
+            ),
+            ([1, 0], "    Let Y = 2;", "line 3, `    let y = 2;`, which differs in upper and lower case"),
+            ([1, 0], "    let  y = 2;", "line 3, `    let y = 2;`, which differs in its whitespace"),
+            ([1, 0], "}\n", "leave it out"),
+            (
+                [1, 0],
+                "    let y = 2;\n    let z = 1;",
+                "up to line 3, but line 4 is `    let x = 1;`, not `    let z = 1;`",
+            ),
+            ([9, 0], "x", "line 9 is past the last: the file has 5 lines"),
+            ([3, 3], "x", "holds no line"),
+        ] {
+            let told = replaced(text, lines, old, "z").expect_err(old);
+            assert!(told.contains(expected), "{told}");
+        }
+        let told = inserted(text, 2, "    let y = 2;", "z").expect_err("another line");
+        assert!(told.contains("line 2 is `    let x = 1;`") && told.contains("at line 3"), "{told}");
+        assert!(inserted("", 1, "", "z").expect_err("empty").contains("empty"));
+        assert!(inserted("a\n", 0, "a", "z").expect_err("no such line").contains("no line 0"));
+        assert!(replaced("", [1, 0], "", "z").expect_err("empty").contains("empty"));
+    }
+
+    /// The lines of a text, in the plainest way: with their ends.
+    fn plain(text: &str) -> Vec<String> {
+        text.split_inclusive('\n').map(str::to_owned).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn an_edit_does_what_it_does_to_a_plain_list_of_lines(
+            text in "([ab]{0,2}(\n|\r\n)){0,6}[ab]{0,2}",
+            new in "([xy]{0,2}\n){0,3}[xy]{0,2}",
+            start in 0usize..6,
+            length in 1usize..4,
+        ) {
+            let lines = plain(&text);
+            let bare = |line: &String| line.trim_end_matches('\n').trim_end_matches('\r').to_owned();
+            let new_lines: Vec<&str> = match new.as_str() {
+                "" => Vec::new(),
+                new => new.strip_suffix('\n').unwrap_or(new).split('\n').collect(),
+            };
+            if start < lines.len() {
+                let end = (start + length).min(lines.len());
+                let old = lines[start..end].iter().map(bare).collect::<Vec<_>>().join("\n");
+                let range = [start as i64 + 1, end as i64 + 1];
+                let (result, total) = apply(&text, replace(&Bytes(text.as_bytes()), range, &old, &new, &|| false))
+                    .expect("replaces");
+                let found = plain(&result);
+                prop_assert_eq!(total, found.len() as u64);
+                // Nothing outside the lines has changed, and the lines are the new ones.
+                prop_assert_eq!(&found[..start], &lines[..start]);
+                prop_assert_eq!(&found[found.len() - (lines.len() - end)..], &lines[end..]);
+                let between: Vec<String> =
+                    found[start..found.len() - (lines.len() - end)].iter().map(bare).collect();
+                prop_assert_eq!(between, new_lines.clone());
+            }
+            let (result, total) = apply(&text, append(&Bytes(text.as_bytes()), &new, &|| false)).expect("appends");
+            prop_assert!(result.starts_with(&text));
+            prop_assert_eq!(total, plain(&result).len() as u64);
+            if !text.is_empty() && new_lines.last().is_some_and(|last| !last.is_empty()) {
+                prop_assert_eq!(result.ends_with('\n'), text.ends_with('\n'));
+            }
+            let whole = read(&Bytes(text.as_bytes()), [1, 0], &|| false).expect("reads");
+            prop_assert_eq!(whole.content, text);
+        }
+    }
+}

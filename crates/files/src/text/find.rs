@@ -1,0 +1,133 @@
+//! Finding whole lines among the lines of a file, as they pass by.
+
+use super::survey::{Line, Terminator};
+
+/// How many places are remembered; the rest is only counted.
+const REMEMBERED: usize = 20;
+
+/// Looks for a sequence of lines. Takes time in proportion to the lines that pass by, however they repeat.
+pub(crate) struct Finder<'a> {
+    wanted: Vec<&'a [u8]>,
+    /// How much of the sequence may already have begun when the next line does not fit.
+    fallback: Vec<usize>,
+    matched: usize,
+    /// The lines that passed by last: where each begins, and how it ends.
+    recent: std::collections::VecDeque<(u64, u64, Terminator)>,
+    /// The places where it was found.
+    pub(crate) found: Vec<Found>,
+    /// How often.
+    pub(crate) count: u64,
+}
+
+/// A place where a sequence of lines was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its first line.
+    pub(crate) line: u64,
+    /// Where it begins.
+    pub(crate) start: u64,
+    /// Where the line after it begins.
+    pub(crate) end: u64,
+    /// What ends its first line.
+    pub(crate) first: Terminator,
+    /// What ends its last.
+    pub(crate) last: Terminator,
+}
+
+/// The lines of a text that a caller wrote: without the last terminator, each with `\n` or `\r\n`.
+pub(crate) fn lines_of(text: &str) -> Vec<&[u8]> {
+    text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).as_bytes()).collect()
+}
+
+impl<'a> Finder<'a> {
+    pub(crate) fn new(wanted: Vec<&'a [u8]>) -> Self {
+        let mut fallback = vec![0; wanted.len()];
+        let mut matched = 0;
+        for index in 1..wanted.len() {
+            while matched > 0 && wanted[index] != wanted[matched] {
+                matched = fallback[matched - 1];
+            }
+            matched += usize::from(wanted[index] == wanted[matched]);
+            fallback[index] = matched;
+        }
+        Self {
+            wanted,
+            fallback,
+            matched: 0,
+            recent: std::collections::VecDeque::new(),
+            found: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// How many of the wanted lines have come in a row.
+    pub(crate) fn matched(&self) -> usize {
+        self.matched
+    }
+
+    /// Takes the next line.
+    pub(crate) fn take(&mut self, line: &Line<'_>) {
+        self.recent.push_back((line.number, line.start, line.terminator));
+        if self.recent.len() > self.wanted.len() {
+            self.recent.pop_front();
+        }
+        while self.matched > 0 && self.wanted[self.matched] != line.content {
+            self.matched = self.fallback[self.matched - 1];
+        }
+        self.matched += usize::from(self.wanted[self.matched] == line.content);
+        if self.matched == self.wanted.len() {
+            self.matched = self.fallback[self.matched - 1];
+            self.count += 1;
+            if self.found.len() < REMEMBERED
+                && let Some((number, start, first)) = self.recent.front().copied()
+            {
+                let (end, last) = (line.end(), line.terminator);
+                self.found.push(Found { line: number, start, end, first, last });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn places(text: &[&str], wanted: &[&str]) -> Vec<u64> {
+        let mut finder = Finder::new(wanted.iter().map(|line| line.as_bytes()).collect());
+        let mut start = 0;
+        for (index, content) in text.iter().enumerate() {
+            let content = content.as_bytes();
+            let number = index as u64 + 1;
+            let line = Line { number, start, content, terminator: Terminator::Newline };
+            start = line.end();
+            finder.take(&line);
+        }
+        assert_eq!(finder.count as usize, finder.found.len());
+        finder.found.iter().map(|found| found.line).collect()
+    }
+
+    #[test]
+    fn every_occurrence_is_found_also_those_that_overlap() {
+        assert_eq!(places(&["a", "b", "a", "b", "a"], &["a", "b", "a"]), [1, 3]);
+        assert_eq!(places(&["a", "a", "a"], &["a"]), [1, 2, 3]);
+        assert_eq!(places(&["a", "ab"], &["b"]), [] as [u64; 0]);
+        assert_eq!(places(&["", "x", ""], &[""]), [1, 3]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn it_finds_what_a_plain_search_finds(
+            text in proptest::collection::vec("[ab]{0,1}", 0..18),
+            wanted in proptest::collection::vec("[ab]{0,1}", 1..5),
+        ) {
+            let text: Vec<&str> = text.iter().map(String::as_str).collect();
+            let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            let plain: Vec<u64> = text.windows(wanted.len()).enumerate()
+                .filter(|(_, window)| *window == wanted).map(|(index, _)| index as u64 + 1).collect();
+            prop_assert_eq!(places(&text, &wanted), plain);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Text: lines, ranges of lines, and edits of whole lines.
+//!
+//! A **line** ends at `\n`; a `\r` before it belongs to the **terminator**. The last line may have none. An empty
+//! file has no lines.
+
+mod edit;
+mod find;
+mod range;
+mod read;
+mod survey;
+
+pub(crate) use edit::{append, insert, replace};
+pub(crate) use find::{Finder, Found, lines_of};
+pub(crate) use read::read;
+pub(crate) use survey::{Line, survey};

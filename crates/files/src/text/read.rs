@@ -1,0 +1,62 @@
+//! Reading lines.
+
+use std::ops::Range;
+
+use super::{
+    range::{known_range, resolve_range},
+    survey::survey,
+};
+use crate::{
+    hash::Hash,
+    store::{Source, StoreError},
+    teach,
+};
+
+/// The most text that is gathered; a reply could not hold more.
+const MOST: usize = 8 << 20;
+
+/// Some lines of a file.
+pub(crate) struct Read {
+    pub(crate) content: String,
+    pub(crate) hash: Hash,
+    pub(crate) total_lines: u64,
+}
+
+/// Reads lines, exactly as they are. An empty file has none, whatever is asked for.
+pub(crate) fn read(
+    source: &dyn Source,
+    lines: [i64; 2],
+    has_ended: &dyn Fn() -> bool,
+) -> Result<Read, StoreError> {
+    let range: Range<u64> = match known_range(lines) {
+        Some(range) => range,
+        None => {
+            let counted = survey(source, 0..0, has_ended, &mut |_| Ok(()))?;
+            match counted.lines {
+                0 => 0..0,
+                total => resolve_range(lines, total).map_err(|problem| teach::bad_range(&problem))?,
+            }
+        }
+    };
+    let mut gathered = Vec::new();
+    let mut is_too_much = false;
+    let found = survey(source, range, has_ended, &mut |line| {
+        is_too_much |= gathered.len() + line.content.len() > MOST;
+        if !is_too_much {
+            gathered.extend_from_slice(line.content);
+            gathered.extend_from_slice(line.terminator.bytes());
+        }
+        Ok(())
+    })?;
+    if let Some(place) = found.not_text {
+        return Err(teach::not_text(place).into());
+    }
+    if found.lines > 0 {
+        resolve_range(lines, found.lines).map_err(|problem| teach::bad_range(&problem))?;
+    }
+    if is_too_much {
+        return Err(teach::too_much(found.lines, found.size).into());
+    }
+    let content = String::from_utf8(gathered).map_err(|_| teach::not_text(0))?;
+    Ok(Read { content, hash: found.hash, total_lines: found.lines })
+}

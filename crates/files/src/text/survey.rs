@@ -1,0 +1,373 @@
+//! One walk over a file: its hash, its lines, whether it is text, and a closer look at some of its lines.
+
+use std::ops::Range;
+
+use memchr::memchr_iter;
+
+use crate::{
+    hash::{Hash, Hasher},
+    store::{Source, StoreError},
+};
+
+/// How much is read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// What ends a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Terminator {
+    /// `\n`
+    Newline,
+    /// `\r\n`
+    Return,
+    /// Nothing: the end of the file.
+    None,
+}
+
+impl Terminator {
+    pub(crate) fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Newline => b"\n",
+            Self::Return => b"\r\n",
+            Self::None => b"",
+        }
+    }
+}
+
+/// One line, as it passes by.
+pub(crate) struct Line<'a> {
+    /// Counted from 1.
+    pub(crate) number: u64,
+    /// Where it begins.
+    pub(crate) start: u64,
+    /// What it holds, without its terminator.
+    pub(crate) content: &'a [u8],
+    /// What ends it.
+    pub(crate) terminator: Terminator,
+}
+
+impl Line<'_> {
+    /// Where the next line begins.
+    pub(crate) fn end(&self) -> u64 {
+        self.start + (self.content.len() + self.terminator.bytes().len()) as u64
+    }
+}
+
+/// What a walk has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Survey {
+    pub(crate) hash: Hash,
+    pub(crate) size: u64,
+    /// How many lines there are.
+    pub(crate) lines: u64,
+    /// What ends the first line.
+    pub(crate) first: Terminator,
+    /// What ends the last.
+    pub(crate) last: Terminator,
+    /// Where it stops being text, if it does.
+    pub(crate) not_text: Option<u64>,
+}
+
+impl Survey {
+    /// What new lines end with.
+    pub(crate) fn terminator(&self) -> Terminator {
+        match self.first {
+            Terminator::None => Terminator::Newline,
+            first => first,
+        }
+    }
+}
+
+/// Walks over a file. The lines of the range are shown to `look`.
+pub(crate) fn survey(
+    source: &dyn Source,
+    range: Range<u64>,
+    has_ended: &dyn Fn() -> bool,
+    look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
+) -> Result<Survey, StoreError> {
+    let mut walk = Walk {
+        hasher: Hasher::default(),
+        text: TextCheck::default(),
+        range,
+        number: 1,
+        line_start: 0,
+        held: Vec::new(),
+        first: Terminator::None,
+        place: 0,
+        last_two: [0; 2],
+    };
+    let mut buffer = vec![0; CHUNK.min(usize::try_from(source.size()).unwrap_or(CHUNK)).max(1)];
+    loop {
+        if has_ended() {
+            return Err(StoreError::Ended);
+        }
+        let count = source.read_at(walk.place, &mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        walk.take(&buffer[..count], look)?;
+    }
+    walk.finish(look)
+}
+
+struct Walk {
+    hasher: Hasher,
+    text: TextCheck,
+    range: Range<u64>,
+    /// The line that is being read.
+    number: u64,
+    line_start: u64,
+    /// What has come of it, if it is to be looked at.
+    held: Vec<u8>,
+    first: Terminator,
+    place: u64,
+    last_two: [u8; 2],
+}
+
+impl Walk {
+    fn take(
+        &mut self,
+        chunk: &[u8],
+        look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.hasher.update(chunk);
+        self.text.take(chunk);
+        let mut rest = chunk;
+        if self.number == 1 && self.first == Terminator::None {
+            self.note_first(chunk);
+        }
+        while !rest.is_empty() {
+            if !self.range.contains(&self.number) {
+                let begin = self.place + (chunk.len() - rest.len()) as u64;
+                rest = self.skip(rest, begin);
+                continue;
+            }
+            match memchr::memchr(b'\n', rest) {
+                Some(end) => {
+                    self.held.extend_from_slice(&rest[..end]);
+                    self.end_line(true, look)?;
+                    rest = &rest[end + 1..];
+                }
+                None => {
+                    self.held.extend_from_slice(rest);
+                    rest = &[];
+                }
+            }
+        }
+        self.place += chunk.len() as u64;
+        for byte in &chunk[chunk.len().saturating_sub(2)..] {
+            self.last_two = [self.last_two[1], *byte];
+        }
+        Ok(())
+    }
+
+    fn note_first(&mut self, chunk: &[u8]) {
+        if let Some(end) = memchr::memchr(b'\n', chunk) {
+            let before = if end > 0 { chunk[end - 1] } else { self.last_two[1] };
+            self.first = if before == b'\r' { Terminator::Return } else { Terminator::Newline };
+        }
+    }
+
+    /// Passes over lines that nobody looks at; stops where the next that somebody does begins.
+    fn skip<'a>(&mut self, chunk: &'a [u8], begin: u64) -> &'a [u8] {
+        // Most chunks lie wholly before or behind the range, and counting is fast.
+        if self.number >= self.range.end || chunk.len() as u64 <= self.range.start.saturating_sub(self.number)
+        {
+            self.count(chunk, begin);
+            return &[];
+        }
+        let wanted = usize::try_from(self.range.start - self.number).unwrap_or(usize::MAX);
+        match memchr_iter(b'\n', chunk).nth(wanted.saturating_sub(1)) {
+            Some(end) if wanted > 0 => {
+                self.number = self.range.start;
+                self.line_start = begin + end as u64 + 1;
+                &chunk[end + 1..]
+            }
+            _ => {
+                self.count(chunk, begin);
+                &[]
+            }
+        }
+    }
+
+    fn count(&mut self, chunk: &[u8], begin: u64) {
+        let newlines = memchr_iter(b'\n', chunk).count() as u64;
+        if newlines > 0 {
+            let last = memchr::memrchr(b'\n', chunk).unwrap_or_default() as u64;
+            self.number += newlines;
+            self.line_start = begin + last + 1;
+        }
+    }
+
+    fn end_line(
+        &mut self,
+        has_newline: bool,
+        look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let terminator = match (has_newline, self.held.last()) {
+            (false, _) => Terminator::None,
+            (true, Some(b'\r')) => Terminator::Return,
+            (true, _) => Terminator::Newline,
+        };
+        if terminator == Terminator::Return {
+            self.held.pop();
+        }
+        let line = Line { number: self.number, start: self.line_start, content: &self.held, terminator };
+        let end = line.end();
+        look(line)?;
+        self.number += 1;
+        self.line_start = end;
+        self.held.clear();
+        Ok(())
+    }
+
+    fn finish(
+        mut self,
+        look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
+    ) -> Result<Survey, StoreError> {
+        let ends_open = self.place > 0 && self.last_two[1] != b'\n';
+        if ends_open && self.range.contains(&self.number) {
+            self.end_line(false, look)?;
+            self.number -= 1;
+        }
+        let last = match (self.place, self.last_two) {
+            (0, _) => Terminator::None,
+            (_, [b'\r', b'\n']) => Terminator::Return,
+            (_, [_, b'\n']) => Terminator::Newline,
+            _ => Terminator::None,
+        };
+        Ok(Survey {
+            hash: self.hasher.finish(),
+            size: self.place,
+            lines: if ends_open { self.number } else { self.number - 1 },
+            first: self.first,
+            last,
+            not_text: self.text.finish(),
+        })
+    }
+}
+
+/// Finds the first byte that is not UTF-8, however the bytes are cut.
+#[derive(Default)]
+struct TextCheck {
+    place: u64,
+    /// The beginning of a character whose end has not come yet.
+    open: Vec<u8>,
+    wrong: Option<u64>,
+}
+
+impl TextCheck {
+    fn take(&mut self, chunk: &[u8]) {
+        if self.wrong.is_some() {
+            return;
+        }
+        let mut rest = chunk;
+        // At most three bytes are needed to end a character.
+        while !self.open.is_empty() && !rest.is_empty() {
+            self.open.push(rest[0]);
+            rest = &rest[1..];
+            match std::str::from_utf8(&self.open) {
+                Ok(_) => {
+                    self.place += self.open.len() as u64;
+                    self.open.clear();
+                }
+                Err(error) if error.error_len().is_some() => {
+                    self.wrong = Some(self.place);
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+        match std::str::from_utf8(rest) {
+            Ok(_) => self.place += rest.len() as u64,
+            Err(error) => {
+                self.place += error.valid_up_to() as u64;
+                match error.error_len() {
+                    Some(_) => self.wrong = Some(self.place),
+                    None => self.open = rest[error.valid_up_to()..].to_vec(),
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Option<u64> {
+        self.wrong.or((!self.open.is_empty()).then_some(self.place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) struct Bytes<'a>(pub(crate) &'a [u8], pub(crate) usize);
+
+    /// Gives as many bytes at a time as it is told to.
+    impl Source for Bytes<'_> {
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read_at(&self, place: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let rest = &self.0[usize::try_from(place).expect("small").min(self.0.len())..];
+            let count = rest.len().min(buffer.len()).min(self.1);
+            buffer[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
+        }
+    }
+
+    /// The lines of a text, in the plainest way: content and terminator.
+    fn plain_lines(text: &[u8]) -> Vec<(Vec<u8>, &'static [u8])> {
+        let mut lines = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            let (line, next) = match end {
+                Some(end) => (&rest[..end], &rest[end + 1..]),
+                None => (rest, &rest[rest.len()..]),
+            };
+            lines.push(match (end, line.strip_suffix(b"\r")) {
+                (Some(_), Some(line)) => (line.to_vec(), &b"\r\n"[..]),
+                (Some(_), None) => (line.to_vec(), &b"\n"[..]),
+                (None, _) => (line.to_vec(), &b""[..]),
+            });
+            rest = next;
+        }
+        lines
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn a_walk_finds_what_a_plain_list_of_lines_has(
+            text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a'), any::<u8>()], 0..60),
+            piece in 1usize..9,
+            start in 1u64..12,
+            length in 0u64..12,
+        ) {
+            let lines = plain_lines(&text);
+            let mut seen = Vec::new();
+            let range = start..start + length;
+            let found = survey(&Bytes(&text, piece), range.clone(), &|| false, &mut |line| {
+                seen.push((line.number, line.start, line.content.to_vec(), line.terminator.bytes()));
+                Ok(())
+            });
+            let found = found.expect("walks");
+            prop_assert_eq!(found.lines, lines.len() as u64);
+            prop_assert_eq!(found.size, text.len() as u64);
+            prop_assert_eq!(found.hash, Hash::of(&text));
+            prop_assert_eq!(found.not_text, std::str::from_utf8(&text).err().map(|error| error.valid_up_to() as u64));
+            prop_assert_eq!(found.first.bytes(), lines.first().map_or(&b""[..], |line| line.1));
+            prop_assert_eq!(found.last.bytes(), lines.last().map_or(&b""[..], |line| line.1));
+            let mut place = 0;
+            let mut expected = Vec::new();
+            for (index, (content, terminator)) in lines.iter().enumerate() {
+                if range.contains(&(index as u64 + 1)) {
+                    expected.push((index as u64 + 1, place, content.clone(), *terminator));
+                }
+                place += (content.len() + terminator.len()) as u64;
+            }
+            prop_assert_eq!(seen, expected);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `file.create`.
+
+use std::sync::Arc;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use pintle_auth::Access;
+use pintle_contract::{Annotations, ErrorCode, Fault};
+use pintle_engine::{CallContext, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{ADDITION, Hashed, writes};
+use crate::{
+    files::{self, Files},
+    store::{Store, Terms},
+};
+
+pub(crate) struct FileCreate(pub(crate) Arc<Files>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the root of the workspace.
+    path: String,
+    /// What it holds.
+    content: String,
+    /// How `content` is written: `utf-8` as it is, `base64` for bytes.
+    #[serde(default)]
+    encoding: Encoding,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+enum Encoding {
+    #[default]
+    #[serde(rename = "utf-8")]
+    Utf8,
+    #[serde(rename = "base64")]
+    Base64,
+}
+
+impl Tool for FileCreate {
+    type Input = Input;
+    type Output = Hashed;
+
+    const NAME: &'static str = "file.create";
+    const TITLE: &'static str = "Create a file";
+    const DESCRIPTION: &'static str =
+        "Creates a file, and the folders that it lies in. A file that is there already is left alone.";
+    const ANNOTATIONS: Annotations = ADDITION;
+
+    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
+        writes(&input.path)
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Hashed, Fault> {
+        let path = files::path(&input.path)?;
+        let content = match input.encoding {
+            Encoding::Utf8 => input.content.into_bytes(),
+            Encoding::Base64 => BASE64_STANDARD.decode(input.content).map_err(|error| {
+                Fault::new(ErrorCode::InvalidRequest, format!("`content` is not Base64: {error}"))
+            })?,
+        };
+        let created = path.clone();
+        let work = move |store: &dyn Store, terms: &Terms<'_>| store.create(&created, &content, terms);
+        let hash = self.0.with_store(&call, &path, work).await?;
+        Ok(Hashed { hash: hash.to_string() })
+    }
+}

@@ -1,0 +1,52 @@
+//! `file.move`.
+
+use std::sync::Arc;
+
+use pintle_auth::Access;
+use pintle_contract::{Annotations, Fault};
+use pintle_engine::{CallContext, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{GUARDED_EDIT, Hashed, writes};
+use crate::{
+    files::{self, Files},
+    store::{Store, Terms},
+};
+
+pub(crate) struct FileMove(pub(crate) Arc<Files>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the root of the workspace.
+    path: String,
+    /// The file's hash, as the last read or edit gave it. If the file has changed since, nothing is done.
+    hash: String,
+    /// The new place.
+    to: String,
+}
+
+impl Tool for FileMove {
+    type Input = Input;
+    type Output = Hashed;
+
+    const NAME: &'static str = "file.move";
+    const TITLE: &'static str = "Move a file";
+    const DESCRIPTION: &'static str = "Moves a file to another place, if it is still as it was read and nothing is there yet. The folders of the new place are made.";
+    const ANNOTATIONS: Annotations = GUARDED_EDIT;
+
+    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
+        let mut access = writes(&input.path)?;
+        access.extend(writes(&input.to)?);
+        Ok(access)
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Hashed, Fault> {
+        let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
+        let (from, to) = (path.clone(), files::path(&input.to)?);
+        let work = move |store: &dyn Store, terms: &Terms<'_>| store.rename(&from, expected, &to, terms);
+        self.0.with_store(&call, &path, work).await?;
+        Ok(Hashed { hash: expected.to_string() })
+    }
+}

@@ -1,0 +1,92 @@
+//! `file.read`.
+
+use std::sync::Arc;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use pintle_auth::Access;
+use pintle_contract::{Annotations, ErrorCode, Fault};
+use pintle_engine::{CallContext, Tool, ToolOutput};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::reads;
+use crate::{
+    files::{self, Files},
+    hash::Hash,
+    store::{Store, Terms},
+};
+
+pub(crate) struct FileRead(pub(crate) Arc<Files>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the root of the workspace.
+    path: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Output {
+    /// The bytes, in Base64.
+    content: String,
+    /// The hash of the file; the next edit takes it.
+    hash: String,
+    /// How many bytes the file has.
+    size: u64,
+}
+
+impl ToolOutput for Output {}
+
+/// What Base64 makes four thirds of, and still fits into a reply.
+const MOST: u64 = 5 << 20;
+
+fn too_large(size: u64) -> Fault {
+    Fault::new(
+        ErrorCode::InvalidRequest,
+        format!("the file has {size} bytes; at most {MOST} are given at once"),
+    )
+    .hint("text.read gives some lines of a text file")
+    .details(json!({"size": size, "limit": MOST}))
+}
+
+impl Tool for FileRead {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "file.read";
+    const TITLE: &'static str = "Read a file";
+    const DESCRIPTION: &'static str = "Reads any file whole, as Base64. For text, text.read is easier.";
+    const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+
+    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
+        reads(&input.path)
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
+        let path = files::path(&input.path)?;
+        let read = path.clone();
+        let work = move |store: &dyn Store, terms: &Terms<'_>| {
+            let source = store.open(&read, terms)?;
+            let size = source.size();
+            if size > MOST {
+                return Err(too_large(size).into());
+            }
+            let mut content = vec![0; usize::try_from(size).unwrap_or_default()];
+            let mut place = 0;
+            while place < content.len() {
+                let count = source.read_at(place as u64, &mut content[place..])?;
+                if count == 0 {
+                    break;
+                }
+                place += count;
+            }
+            // It may have been cut in the meantime.
+            content.truncate(place);
+            let hash = Hash::of(&content).to_string();
+            Ok(Output { size: content.len() as u64, content: BASE64_STANDARD.encode(content), hash })
+        };
+        self.0.with_store(&call, &path, work).await
+    }
+}

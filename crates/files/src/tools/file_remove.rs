@@ -1,0 +1,54 @@
+//! `file.remove`.
+
+use std::sync::Arc;
+
+use pintle_auth::Access;
+use pintle_contract::{Annotations, Fault};
+use pintle_engine::{CallContext, Tool, ToolOutput};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{GUARDED_EDIT, writes};
+use crate::{
+    files::{self, Files},
+    store::{Store, Terms},
+};
+
+pub(crate) struct FileRemove(pub(crate) Arc<Files>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the root of the workspace.
+    path: String,
+    /// The file's hash, as the last read or edit gave it. If the file has changed since, nothing is done.
+    hash: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Output {}
+
+impl ToolOutput for Output {}
+
+impl Tool for FileRemove {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "file.remove";
+    const TITLE: &'static str = "Remove a file";
+    const DESCRIPTION: &'static str =
+        "Removes a file, if it is still as it was read. Of a link the link goes, not what it leads to.";
+    const ANNOTATIONS: Annotations = GUARDED_EDIT;
+
+    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
+        writes(&input.path)
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
+        let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
+        let removed = path.clone();
+        let work = move |store: &dyn Store, terms: &Terms<'_>| store.remove(&removed, expected, terms);
+        self.0.with_store(&call, &path, work).await.map(|()| Output {})
+    }
+}

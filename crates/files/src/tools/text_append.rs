@@ -1,0 +1,59 @@
+//! `text.append`.
+
+use std::sync::Arc;
+
+use pintle_auth::Access;
+use pintle_contract::{Annotations, Fault};
+use pintle_engine::{CallContext, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{ADDITION, Edited, writes};
+use crate::{
+    files::{self, Files},
+    store::{Source, Store, Terms},
+    text,
+};
+
+pub(crate) struct TextAppend(pub(crate) Arc<Files>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the root of the workspace.
+    path: String,
+    /// The file's hash, as the last read or edit gave it. If the file has changed since, nothing is done.
+    hash: String,
+    /// The lines to append.
+    content: String,
+}
+
+impl Tool for TextAppend {
+    type Input = Input;
+    type Output = Edited;
+
+    const NAME: &'static str = "text.append";
+    const TITLE: &'static str = "Append lines";
+    const DESCRIPTION: &'static str = "Appends whole lines to the end of a text file.";
+    const ANNOTATIONS: Annotations = ADDITION;
+
+    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
+        writes(&input.path)
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
+        let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
+        let edited = path.clone();
+        let work = move |store: &dyn Store, terms: &Terms<'_>| {
+            let mut total_lines = 0;
+            let mut plan = |source: &dyn Source| {
+                let edit = text::append(source, &input.content, terms.has_ended)?;
+                total_lines = edit.total_lines;
+                Ok(edit.plan)
+            };
+            let hash = store.swap(&edited, expected, &mut plan, terms)?;
+            Ok(Edited { hash: hash.to_string(), total_lines })
+        };
+        self.0.with_store(&call, &path, work).await
+    }
+}

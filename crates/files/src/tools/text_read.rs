@@ -1,0 +1,71 @@
+//! `text.read`.
+
+use std::sync::Arc;
+
+use pintle_auth::Access;
+use pintle_contract::{Annotations, Fault};
+use pintle_engine::{CallContext, Tool, ToolOutput};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reads;
+use crate::{
+    files::{self, Files},
+    store::{Store, Terms},
+    text,
+};
+
+pub(crate) struct TextRead(pub(crate) Arc<Files>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the root of the workspace.
+    path: String,
+    /// `[start, end)`: the lines to read, counted from 1 or, negative, from the end; 0 is open. `[-2, 0]` is the last two.
+    lines: Option<[i64; 2]>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Output {
+    /// The lines, with their terminators as they are in the file.
+    content: String,
+    /// The hash of the whole file; the next edit takes it.
+    hash: String,
+    /// How many lines the file has.
+    total_lines: u64,
+}
+
+impl ToolOutput for Output {}
+
+impl Tool for TextRead {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "text.read";
+    const TITLE: &'static str = "Read text";
+    const DESCRIPTION: &'static str =
+        "Reads a text file, or some of its lines, exactly as stored. Gives the hash that edits need.";
+    const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+
+    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
+        reads(&input.path)
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
+        let path = files::path(&input.path)?;
+        let read = path.clone();
+        let work = move |store: &dyn Store, terms: &Terms<'_>| {
+            let source = store.open(&read, terms)?;
+            let lines = input.lines.unwrap_or([1, 0]);
+            let found = text::read(source.as_ref(), lines, terms.has_ended)?;
+            Ok(Output {
+                content: found.content,
+                hash: found.hash.to_string(),
+                total_lines: found.total_lines,
+            })
+        };
+        self.0.with_store(&call, &path, work).await
+    }
+}

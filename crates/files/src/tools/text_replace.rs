@@ -1,0 +1,67 @@
+//! `text.replace`.
+
+use std::sync::Arc;
+
+use pintle_auth::Access;
+use pintle_contract::{Annotations, Fault};
+use pintle_engine::{CallContext, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Edited, GUARDED_EDIT, writes};
+use crate::{
+    files::{self, Files},
+    store::{Source, Store, StoreError, Terms},
+    text,
+};
+
+pub(crate) struct TextReplace(pub(crate) Arc<Files>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the root of the workspace.
+    path: String,
+    /// The file's hash, as the last read or edit gave it. If the file has changed since, nothing is done.
+    hash: String,
+    /// `[start, end)`: the lines to look in, counted from 1 or, negative, from the end; 0 is open. `[1, 0]` is all.
+    lines: [i64; 2],
+    /// The lines to be replaced, whole, joined by newlines, without the last one.
+    old: String,
+    /// What stands there afterwards. The empty text deletes the lines.
+    new: String,
+}
+
+impl Tool for TextReplace {
+    type Input = Input;
+    type Output = Edited;
+
+    const NAME: &'static str = "text.replace";
+    const TITLE: &'static str = "Replace lines";
+    const DESCRIPTION: &'static str = "Replaces whole lines of a text file. `old` must be there exactly once among `lines`, exactly as it is in the file; all else stays as it is, byte for byte.";
+    const ANNOTATIONS: Annotations = GUARDED_EDIT;
+
+    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
+        writes(&input.path)
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
+        let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
+        let edited = path.clone();
+        let work = move |store: &dyn Store, terms: &Terms<'_>| {
+            let mut total_lines = 0;
+            let mut plan = |source: &dyn Source| {
+                let edit = text::replace(source, input.lines, &input.old, &input.new, terms.has_ended)?;
+                total_lines = edit.total_lines;
+                Ok(edit.plan)
+            };
+            let hash = store.swap(&edited, expected, &mut plan, terms).map_err(|error| match error {
+                // What was given shows that the caller knows the place.
+                StoreError::Stale(found) => StoreError::Refused(files::stale(found, true)),
+                error => error,
+            })?;
+            Ok(Edited { hash: hash.to_string(), total_lines })
+        };
+        self.0.with_store(&call, &path, work).await
+    }
+}
