@@ -327,7 +327,7 @@ fn an_id_in_flight_cannot_be_used_twice_in_a_session_but_in_another() {
     let mut first = server.session(LEGACY);
     let mut second = first.again();
     let mut foreign = server.session(LEGACY);
-    let slow = request(json!(1), "tools/call", sleep(60_000));
+    let slow = request(json!(1), "tools/call", sleep(600_000));
     first.send("POST", "/mcp", &[], slow.to_string().as_bytes());
     wait_until_running(&server, 1);
     for id in [json!(1), json!(1.0), json!("1")] {
@@ -351,7 +351,7 @@ fn a_cancel_request_in_a_session_gets_the_call_its_one_reply() {
     let server = start();
     let mut first = server.session(LEGACY);
     let mut second = first.again();
-    first.send("POST", "/mcp", &[], request(json!(9), "tools/call", sleep(60_000)).to_string().as_bytes());
+    first.send("POST", "/mcp", &[], request(json!(9), "tools/call", sleep(600_000)).to_string().as_bytes());
     wait_until_running(&server, 1);
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 9}});
     assert_eq!(second.post("/mcp", &cancel).status, 202);
@@ -444,15 +444,15 @@ fn a_lost_connection_can_be_taken_up_again_where_it_was() {
 #[test]
 fn a_client_that_leaves_in_mid_call_cancels_it_in_every_era() {
     let server = start();
-    let slow = request(json!(1), "tools/call", sleep(60_000));
+    let slow = request(json!(1), "tools/call", sleep(600_000));
     let mut legacy = server.session(LEGACY);
     legacy.send("POST", "/mcp", &[], slow.to_string().as_bytes());
     let mut older = server.session("2025-03-26");
     older.send("POST", "/mcp", &[], slow.to_string().as_bytes());
     let mut alone = server.connect();
-    alone.send_modern(json!(1), "tools/call", sleep(60_000));
+    alone.send_modern(json!(1), "tools/call", sleep(600_000));
     let mut direct = server.connect();
-    let message = request(json!(1), "test_sleep", json!({"ms": 60_000}));
+    let message = request(json!(1), "test_sleep", json!({"ms": 600_000}));
     direct.send("POST", "/rpc", &[], message.to_string().as_bytes());
     wait_until_running(&server, 4);
     // The streams are open by now: their heads have come.
@@ -472,7 +472,7 @@ fn a_deleted_session_cancels_its_calls() {
     let server = start();
     let mut client = server.session(LEGACY);
     let mut other = client.again();
-    client.send("POST", "/mcp", &[], request(json!(1), "tools/call", sleep(60_000)).to_string().as_bytes());
+    client.send("POST", "/mcp", &[], request(json!(1), "tools/call", sleep(600_000)).to_string().as_bytes());
     wait_until_running(&server, 1);
     other.send("DELETE", "/mcp", &[], b"");
     assert_eq!(other.answer().status, 204);
@@ -488,7 +488,7 @@ fn a_full_queue_is_an_error_inside_a_200_on_mcp_and_a_503_on_rpc() {
         "POST",
         "/rpc",
         &[],
-        request(json!(1), "test_sleep", json!({"ms": 60_000})).to_string().as_bytes(),
+        request(json!(1), "test_sleep", json!({"ms": 600_000})).to_string().as_bytes(),
     );
     wait_until_running(&server, 1);
     let mut client = server.connect();
@@ -521,11 +521,11 @@ fn a_signal_lets_running_calls_finish_and_closes_what_is_idle() {
 fn a_call_that_outlasts_the_drain_is_told_so() {
     let mut server = Setup::fixtures().http().args(["--drain", "200ms"]).start();
     let mut alone = server.connect();
-    alone.send_modern(json!(1), "tools/call", sleep(60_000));
+    alone.send_modern(json!(1), "tools/call", sleep(600_000));
     let mut legacy = server.session(LEGACY);
-    legacy.send("POST", "/mcp", &[], request(json!(1), "tools/call", sleep(60_000)).to_string().as_bytes());
+    legacy.send("POST", "/mcp", &[], request(json!(1), "tools/call", sleep(600_000)).to_string().as_bytes());
     let mut direct = server.connect();
-    let message = request(json!(1), "test_sleep", json!({"ms": 60_000}));
+    let message = request(json!(1), "test_sleep", json!({"ms": 600_000}));
     direct.send("POST", "/rpc", &[], message.to_string().as_bytes());
     wait_until_running(&server, 3);
     server.signal(Signal::TERM);
@@ -634,7 +634,7 @@ fn news_come_on_the_listening_stream_with_its_own_id_and_a_signal_closes_it() {
 #[test]
 fn a_client_that_sent_more_than_its_request_is_missed_too_when_it_leaves() {
     let server = start();
-    let message = request(json!(1), "test_sleep", json!({"ms": 60_000})).to_string();
+    let message = request(json!(1), "test_sleep", json!({"ms": 600_000})).to_string();
     let head = format!(
         "POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         message.len()

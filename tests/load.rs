@@ -99,7 +99,7 @@ fn those_who_stay_are_served_when_half_of_64_clients_vanish_in_mid_call() {
                         client.send_modern(
                             json!(id),
                             "tools/call",
-                            json!({"name": "test_sleep", "arguments": {"ms": 60_000}}),
+                            json!({"name": "test_sleep", "arguments": {"ms": 600_000}}),
                         );
                         client.leave();
                         continue;
@@ -235,7 +235,7 @@ fn a_thousand_clients_that_die_in_mid_call_leave_nothing() {
     let session = server.session(LEGACY);
     let (tasks, files) = (server.metric("pintle_tasks"), server.metric("process_open_fds"));
     for round in 0..rounds {
-        let slow = json!({"name": "test_sleep", "arguments": {"ms": 60_000}});
+        let slow = json!({"name": "test_sleep", "arguments": {"ms": 600_000}});
         match round % 3 {
             0 => {
                 let mut client = server.connect();
@@ -254,7 +254,7 @@ fn a_thousand_clients_that_die_in_mid_call_leave_nothing() {
             }
             _ => {
                 let mut client = server.connect();
-                let message = request(json!(round), "test_sleep", json!({"ms": 60_000}));
+                let message = request(json!(round), "test_sleep", json!({"ms": 600_000}));
                 client.send("POST", "/rpc", &[], message.to_string().as_bytes());
                 client.leave();
             }
