@@ -9,7 +9,7 @@ mod range;
 mod read;
 mod survey;
 
-pub(crate) use edit::{append, insert, replace};
+pub(crate) use edit::{Edit, append, insert, replace};
 pub(crate) use find::{Finder, Found, lines_of};
 pub(crate) use read::read;
 pub(crate) use survey::{Line, survey};

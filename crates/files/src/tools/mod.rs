@@ -14,11 +14,15 @@ use std::sync::Arc;
 
 use pintle_auth::{Access, Verb};
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{DynTool, ToolOutput, erase};
+use pintle_engine::{CallContext, DynTool, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::files::{Files, path};
+use crate::{
+    files::{self, Files, path},
+    store::{Source, Store, StoreError, Terms},
+    text,
+};
 
 pub(crate) fn all(files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
     let files = || Arc::clone(files);
@@ -70,6 +74,36 @@ pub(crate) struct Edited {
 }
 
 impl ToolOutput for Edited {}
+
+/// How an edit of lines is planned.
+type Planned = Result<text::Edit, StoreError>;
+
+/// Edits the lines of a file that still has the version that the caller knows. If it does not, its hash is told only
+/// where what was given shows that the caller knows the place.
+async fn edit_lines(
+    files: &Arc<Files>,
+    call: &CallContext,
+    (path, hash): (&str, &str),
+    tells_current_hash: bool,
+    plan: impl Fn(&dyn Source, &dyn Fn() -> bool) -> Planned + Send + 'static,
+) -> Result<Edited, Fault> {
+    let (path, expected) = (files::path(path)?, files::hash(hash)?);
+    let edited = path.clone();
+    let work = move |store: &dyn Store, terms: &Terms<'_>| {
+        let mut total_lines = 0;
+        let mut plan = |source: &dyn Source| {
+            let edit = plan(source, terms.has_ended)?;
+            total_lines = edit.total_lines;
+            Ok(edit.plan)
+        };
+        let hash = store.swap(&edited, expected, &mut plan, terms).map_err(|error| match error {
+            StoreError::Stale(found) => StoreError::Refused(files::stale(found, tells_current_hash)),
+            error => error,
+        })?;
+        Ok(Edited { hash: hash.to_string(), total_lines })
+    };
+    files.with_store(call, &path, work).await
+}
 
 /// What a change of a whole file gives.
 #[derive(Serialize, JsonSchema)]

@@ -8,12 +8,8 @@ use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ADDITION, Edited, writes};
-use crate::{
-    files::{self, Files},
-    store::{Source, Store, Terms},
-    text,
-};
+use super::{ADDITION, Edited, edit_lines, writes};
+use crate::{files::Files, text};
 
 pub(crate) struct TextAppend(pub(crate) Arc<Files>);
 
@@ -42,18 +38,10 @@ impl Tool for TextAppend {
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
-        let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
-        let edited = path.clone();
-        let work = move |store: &dyn Store, terms: &Terms<'_>| {
-            let mut total_lines = 0;
-            let mut plan = |source: &dyn Source| {
-                let edit = text::append(source, &input.content, terms.has_ended)?;
-                total_lines = edit.total_lines;
-                Ok(edit.plan)
-            };
-            let hash = store.swap(&edited, expected, &mut plan, terms)?;
-            Ok(Edited { hash: hash.to_string(), total_lines })
-        };
-        self.0.with_store(&call, &path, work).await
+        let (path, hash) = (input.path.clone(), input.hash.clone());
+        edit_lines(&self.0, &call, (&path, &hash), false, move |source, has_ended| {
+            text::append(source, &input.content, has_ended)
+        })
+        .await
     }
 }

@@ -8,12 +8,8 @@ use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Edited, GUARDED_EDIT, writes};
-use crate::{
-    files::{self, Files},
-    store::{Source, Store, StoreError, Terms},
-    text,
-};
+use super::{Edited, GUARDED_EDIT, edit_lines, writes};
+use crate::{files::Files, text};
 
 pub(crate) struct TextInsert(pub(crate) Arc<Files>);
 
@@ -47,22 +43,10 @@ impl Tool for TextInsert {
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
-        let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
-        let edited = path.clone();
-        let work = move |store: &dyn Store, terms: &Terms<'_>| {
-            let mut total_lines = 0;
-            let mut plan = |source: &dyn Source| {
-                let edit = text::insert(source, input.line, &input.anchor, &input.content, terms.has_ended)?;
-                total_lines = edit.total_lines;
-                Ok(edit.plan)
-            };
-            let hash = store.swap(&edited, expected, &mut plan, terms).map_err(|error| match error {
-                // What was given shows that the caller knows the place.
-                StoreError::Stale(found) => StoreError::Refused(files::stale(found, true)),
-                error => error,
-            })?;
-            Ok(Edited { hash: hash.to_string(), total_lines })
-        };
-        self.0.with_store(&call, &path, work).await
+        let (path, hash) = (input.path.clone(), input.hash.clone());
+        edit_lines(&self.0, &call, (&path, &hash), true, move |source, has_ended| {
+            text::insert(source, input.line, &input.anchor, &input.content, has_ended)
+        })
+        .await
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use axum::{
     Router,
-    http::{Extensions, Request, Response, header},
+    http::{Extensions, Request, Response},
 };
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -26,6 +26,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+
+use super::respond::is_events;
 
 /// How long a client may take over the head of a request, or be silent between two of them.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
@@ -133,8 +135,7 @@ impl Shared {
 
     fn answered<B>(&self, response: &Response<B>) {
         // A stream keeps its connection busy until the next request.
-        let kind = response.headers().get(header::CONTENT_TYPE);
-        if kind.is_none_or(|kind| kind != "text/event-stream") {
+        if !is_events(response) {
             let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.idle_since.store(now.max(1), Ordering::Relaxed);
         }

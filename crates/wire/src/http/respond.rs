@@ -14,6 +14,9 @@ use super::{
     stream::{Beginning, EventStream, ReadStyle, Reader, ReplyBody, Watch},
 };
 
+/// The type of a response of events.
+const EVENTS: &str = "text/event-stream";
+
 /// How long a reply may take to be sent as plain JSON.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
@@ -84,11 +87,16 @@ fn reply_response(status: StatusCode, json: Bytes, stream: &Arc<EventStream>) ->
     json_response(status, Body::new(ReplyBody::new(json, Arc::clone(stream))))
 }
 
+/// Whether a response is one of events.
+pub(crate) fn is_events<B>(response: &Response<B>) -> bool {
+    response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == EVENTS)
+}
+
 /// A response of events.
 pub(crate) fn event_response(reader: Reader) -> Response<Body> {
     let mut response = Response::new(reader.into_body());
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENTS));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // A proxy that gathers events would defeat their purpose.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));

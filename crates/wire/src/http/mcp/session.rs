@@ -11,7 +11,7 @@ use std::{
 
 use axum::{
     body::Body,
-    http::{Response, StatusCode, header},
+    http::{Response, StatusCode},
 };
 use pintle_contract::RequestId;
 use pintle_engine::{CancelReason, InFlight};
@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    http::{room::Room, stream::EventStream},
+    http::{respond::is_events, room::Room, stream::EventStream},
     mcp::{Gone, Origin, Pending, Waiting, message},
 };
 
@@ -214,8 +214,7 @@ impl Session {
 
     /// A request's response is decided: one that was answered at once has nothing to come back for.
     pub(crate) fn settled(&self, stream: &EventStream, response: &Response<Body>) {
-        let kind = response.headers().get(header::CONTENT_TYPE);
-        if kind.is_none_or(|kind| kind != "text/event-stream") {
+        if !is_events(response) {
             self.streams().remove(&stream.number());
         }
     }
