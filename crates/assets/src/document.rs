@@ -1,5 +1,7 @@
 //! Validating a file's text, for people: each error with its line and column.
 
+use std::str::Utf8Error;
+
 use pintle_contract::inexact_number;
 use serde::Serialize;
 use serde_json::Value;
@@ -52,6 +54,30 @@ impl Assets {
     /// Judges the text of a file by the schema of that name, else by the one that the file names, else
     /// by the one that its file name says.
     pub fn validate_document(&self, text: &str, file_name: &str, schema: Option<&str>) -> Report {
+        self.validate_text(text, file_name, schema, &|| false)
+    }
+
+    /// The same for bytes, which need not be text; `stop` may leave it before its end.
+    pub(crate) fn validate_bytes(
+        &self,
+        bytes: &[u8],
+        file_name: &str,
+        schema: Option<&str>,
+        stop: &dyn Fn() -> bool,
+    ) -> Report {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.validate_text(text, file_name, schema, stop),
+            Err(error) => not_text(bytes, &error),
+        }
+    }
+
+    fn validate_text(
+        &self,
+        text: &str,
+        file_name: &str,
+        schema: Option<&str>,
+        stop: &dyn Fn() -> bool,
+    ) -> Report {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let document: Value = match serde_json::from_str(text) {
             Ok(document) => document,
@@ -69,7 +95,7 @@ impl Assets {
             }
         };
         let issues = match found {
-            Some(found) => found.issues(document, &|| false),
+            Some(found) => found.issues(document, stop),
             None => vec![Issue::schema_not_found()],
         };
         let ok = issues.is_empty();
@@ -98,6 +124,19 @@ fn not_json(text: &str, error: &serde_json::Error) -> Report {
             line: error.line().max(1),
             column: column.max(1),
         }],
+    }
+}
+
+fn not_text(bytes: &[u8], error: &Utf8Error) -> Report {
+    let (valid, _) = bytes.split_at(error.valid_up_to());
+    let valid = String::from_utf8_lossy(valid);
+    let (line, column) = line_and_column(&valid, valid.len());
+    let issue = Issue::whole(format!("not JSON: byte {} is not UTF-8", valid.len() + 1));
+    Report {
+        ok: false,
+        reason: Some(Reason::NotJson),
+        schema: String::new(),
+        errors: vec![LocatedIssue { issue, line, column }],
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod assets;
 mod backend;
+mod bindings;
 mod config;
 mod diff;
 mod document;
@@ -35,6 +36,7 @@ mod weight;
 mod testing;
 
 pub use assets::Assets;
+pub use bindings::Bindings;
 pub use config::{AssetsConfig, BackendConfig};
 pub use diff::{PatchOperation, diff};
 pub use document::{LocatedIssue, Reason, Report};

@@ -47,6 +47,11 @@ const LONGEST_NAME: usize = 255;
 const LONGEST_PATH: usize = 4096;
 
 impl WorkspacePath {
+    /// The root itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
     /// Normalizes a path as a caller writes it. A leading slash means the root.
     pub fn parse(text: &str) -> Result<Self, PathProblem> {
         if text.contains('\0') {

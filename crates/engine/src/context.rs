@@ -67,10 +67,21 @@ pub struct CallContext {
     /// Fires when the call is cancelled, over its deadline or answered: whatever still works may stop.
     pub(crate) ended: CancellationToken,
     pub(crate) progress: Progress,
-    pub(crate) _slot: Arc<OwnedSemaphorePermit>,
+    pub(crate) _slot: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl CallContext {
+    /// The circumstances of work that is done outside any queue, such as completing what somebody types: nobody
+    /// can end it, and it tells no progress.
+    pub fn apart(caller: Caller) -> Self {
+        Self {
+            caller: Arc::new(caller),
+            ended: CancellationToken::new(),
+            progress: Progress::silent(),
+            _slot: None,
+        }
+    }
+
     /// Who is calling.
     pub fn caller(&self) -> &Caller {
         &self.caller

@@ -409,7 +409,7 @@ impl Engine {
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
             let slot = Arc::new(self.admission.admit(cancel).await?);
-            let context = CallContext { caller, ended, progress: progress.clone(), _slot: slot };
+            let context = CallContext { caller, ended, progress: progress.clone(), _slot: Some(slot) };
             let work = AssertUnwindSafe(async { (work.run)(context).await }).catch_unwind();
             work.await.unwrap_or_else(|_| Err(panicked()))
         };

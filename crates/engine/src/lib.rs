@@ -32,6 +32,6 @@ pub use log::{CallLog, Level};
 pub use metrics::Metrics;
 pub use outlet::{Outlet, OutletClosed};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
-pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources};
+pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources, decode_address};
 pub use schema::{CompiledSchema, Mismatch, SchemaRegistry, ToolIo};
 pub use tool::{Answer, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, erase};

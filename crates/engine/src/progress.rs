@@ -98,6 +98,11 @@ impl Progress {
         }))
     }
 
+    /// For work that nobody follows.
+    pub(crate) fn silent() -> Self {
+        Self(None)
+    }
+
     /// Whether anyone listens. Saves the making of messages.
     pub fn is_wanted(&self) -> bool {
         self.0.is_some()

@@ -57,7 +57,7 @@ impl Tool for ReadResource {
                 None => fault,
             });
         };
-        let content = family.read(call.caller(), rest).await?;
+        let content = family.read(&call, rest).await?;
         Ok(Output { uri: input.uri, mime_type: content.mime_type, text: content.text })
     }
 }

@@ -2,9 +2,10 @@
 
 use std::{future::Future, pin::Pin};
 
-use pintle_contract::Fault;
+use percent_encoding::percent_decode_str;
+use pintle_contract::{ErrorCode, Fault};
 
-use crate::context::Caller;
+use crate::context::{CallContext, Caller};
 
 /// A resource in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +42,16 @@ pub trait Resources: Send + Sync {
     fn list<'a>(&'a self, caller: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>>;
 
     /// One resource; `rest` is what follows `://` in its address.
-    fn read<'a>(&'a self, caller: &'a Caller, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>>;
+    fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>>;
 
     /// Values of the template's variable that start with `prefix`.
     fn complete<'a>(&'a self, caller: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>>;
+}
+
+/// What an encoded part of an address says.
+pub fn decode_address(text: &str) -> Result<String, Fault> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.map(String::from).map_err(|_| {
+        Fault::new(ErrorCode::InvalidRequest, "the address is not UTF-8 once its percent signs are decoded")
+    })
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use pintle_auth::Access;
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use pintle_engine::{CallContext, DynTool};
+use pintle_engine::{CallContext, DynTool, Resources};
 use serde_json::json;
 
 use crate::{
     hash::Hash,
+    resources::ListResources,
     store::{Rules, Store, StoreError, Terms},
     tools,
 };
@@ -28,6 +29,11 @@ impl Files {
     /// The tools.
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
         tools::all(self)
+    }
+
+    /// The resources.
+    pub fn resources(self: &Arc<Self>) -> Vec<Arc<dyn Resources>> {
+        vec![Arc::new(ListResources(Arc::clone(self)))]
     }
 
     /// Does something with the store, where it may take its time.
@@ -97,6 +103,7 @@ fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
                 .hint("read it and edit it, or choose another name")
         }
         StoreError::Stale(found) => stale(found, false),
+        StoreError::NameTooLong => invalid(format!("{path} has a name that is too long for this system")),
         StoreError::Reserved => invalid(format!("{path} has a name that is kept for unfinished files")),
         StoreError::Refused(fault) => fault,
         StoreError::Ended => Fault::new(ErrorCode::Cancelled, "nobody waits for the result any more"),

@@ -5,6 +5,7 @@ mod files;
 mod hash;
 mod listing;
 mod local;
+mod resources;
 mod store;
 mod teach;
 mod text;
@@ -12,5 +13,5 @@ mod tools;
 
 pub use files::Files;
 pub use hash::{Hash, Hasher};
-pub use local::LocalFolder;
+pub use local::{Durability, LocalFolder};
 pub use store::{Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms};

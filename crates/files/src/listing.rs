@@ -41,6 +41,14 @@ enum Type {
 
 impl ToolOutput for Listing {}
 
+impl Listing {
+    /// The names of the folders among them.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &str> {
+        let folders = self.entries.iter().filter(|entry| matches!(entry.r#type, Type::Folder));
+        folders.map(|entry| entry.name.as_str())
+    }
+}
+
 pub(crate) async fn list(
     files: &Arc<Files>,
     call: &CallContext,

@@ -109,8 +109,15 @@ pub trait Rules: Send + Sync {
     /// Whether anything is to be checked at a place.
     fn apply_to(&self, path: &WorkspacePath) -> bool;
 
-    /// Whether the new content may stand there; `before` is what stands there now.
-    fn judge(&self, path: &WorkspacePath, before: Option<&[u8]>, after: &[u8]) -> Result<(), Fault>;
+    /// Whether the new content may stand there; `before` is what stands there now. When `has_ended` says so,
+    /// nobody waits for the verdict, and it is worth nothing.
+    fn judge(
+        &self,
+        path: &WorkspacePath,
+        before: Option<&[u8]>,
+        after: &[u8],
+        has_ended: &dyn Fn() -> bool,
+    ) -> Result<(), Fault>;
 
     /// Whether a place may be changed at all.
     fn may_change(&self, path: &WorkspacePath) -> Result<(), Fault>;
@@ -124,7 +131,13 @@ impl Rules for NoRules {
         false
     }
 
-    fn judge(&self, _: &WorkspacePath, _: Option<&[u8]>, _: &[u8]) -> Result<(), Fault> {
+    fn judge(
+        &self,
+        _: &WorkspacePath,
+        _: Option<&[u8]>,
+        _: &[u8],
+        _: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -150,6 +163,8 @@ pub enum StoreError {
     Exists,
     /// The file has another version.
     Stale(Hash),
+    /// A name on the way is longer than the store can hold.
+    NameTooLong,
     /// The name is one that the store keeps for itself.
     Reserved,
     /// It must not happen.

@@ -113,6 +113,10 @@ pub struct WorkspaceArguments {
     #[arg(long, value_name = "[TOOL=]DURATION", env = "PINTLE_TIMEOUT", value_delimiter = ',')]
     pub timeout: Vec<String>,
 
+    /// Let writes return before they are on the disk; for measuring.
+    #[arg(long, hide = true)]
+    pub no_fsync: bool,
+
     /// Add the tools that tests use.
     #[arg(long, hide = true)]
     pub fixtures: bool,
@@ -140,6 +144,10 @@ pub struct ServeArguments {
     /// A name by which the server may be reached over HTTP, besides the machine's own.
     #[arg(long, value_name = "HOST", env = "PINTLE_ALLOW_HOST", value_delimiter = ',')]
     pub allow_host: Vec<String>,
+
+    /// What the client may do, such as `read:/` or `write:/src/` [default: everything].
+    #[arg(long, value_name = "SCOPE", env = "PINTLE_SCOPE", value_delimiter = ',')]
+    pub scope: Vec<String>,
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,

@@ -28,6 +28,7 @@ pub struct FileConfig {
     pub auth: Option<Word<Auth>>,
     pub allow_origin: Vec<String>,
     pub allow_host: Vec<String>,
+    pub scope: Vec<String>,
     pub ready_file: Option<PathBuf>,
     pub log_file: Option<PathBuf>,
     #[schemars(with = "Word<LogLevel>")]
@@ -44,6 +45,17 @@ pub struct FileConfig {
     pub waiting: Option<usize>,
     /// By tool name, and `default`.
     pub timeouts: BTreeMap<String, String>,
+    pub bind: Vec<Bind>,
+}
+
+/// Files that must match a schema.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bind {
+    /// A glob over paths in the root.
+    pub path: String,
+    /// The schema's name.
+    pub schema: String,
 }
 
 /// One of the words that the command line takes for the same setting.
@@ -70,10 +82,14 @@ impl<T: ValueEnum> JsonSchema for Word<T> {
 }
 
 impl FileConfig {
+    /// Where the file is, or would be.
+    pub fn path(named: Option<&Path>) -> &Path {
+        named.unwrap_or(Path::new("pintle.toml"))
+    }
+
     /// Reads the file that was named, or `pintle.toml` in the current folder if there is one.
     pub fn load(named: Option<&Path>) -> Result<Self, String> {
-        let default = Path::new("pintle.toml");
-        let path = named.unwrap_or(default);
+        let path = Self::path(named);
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
             return Err(format!("{} is not a file", path.display()));
         }

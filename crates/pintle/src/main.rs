@@ -7,6 +7,7 @@ mod environment;
 mod notices;
 mod output;
 mod ready;
+mod rules;
 mod settings;
 mod workbench;
 

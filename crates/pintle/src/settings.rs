@@ -8,13 +8,16 @@ use std::{
     time::Duration,
 };
 
+use pintle_auth::Scopes;
+use pintle_contract::WorkspacePath;
 use pintle_engine::{EnvelopeMode, Options, Timeouts};
+use pintle_files::Durability;
 
 use pintle_wire::Origins;
 
 use crate::{
     cli::{Auth, DEFAULT_HTTP, Envelope, LogLevel, ProgressWhen, ServeArguments, WorkspaceArguments},
-    config::FileConfig,
+    config::{Bind, FileConfig},
 };
 
 /// SemVer and commit: which build this is.
@@ -33,6 +36,10 @@ pub struct Workspace {
     pub backend_assets_path: String,
     pub allow_unvalidated: bool,
     pub timeouts: Timeouts,
+    /// Where the configuration is, or would be.
+    pub config_file: PathBuf,
+    pub bindings: Vec<Bind>,
+    pub durability: Durability,
     pub fixtures: bool,
 }
 
@@ -54,6 +61,7 @@ pub struct ListenHttp {
 #[derive(Debug)]
 pub struct Serve {
     pub listen: Listen,
+    pub scopes: Scopes,
     pub ready_file: PathBuf,
     pub log_file: Option<PathBuf>,
     pub log_level: LogLevel,
@@ -96,6 +104,9 @@ impl Workspace {
             allow_unvalidated: arguments.allow_unvalidated.or(file.allow_unvalidated).unwrap_or(false),
             state_dir: named(arguments.state_dir, &file.state_dir).or_else(default_state_dir),
             timeouts: timeouts(&arguments.timeout, file)?,
+            config_file: FileConfig::path(arguments.config.as_deref()).to_owned(),
+            bindings: file.bind.clone(),
+            durability: if arguments.no_fsync { Durability::Eventual } else { Durability::Synced },
             fixtures: arguments.fixtures,
             root,
         })
@@ -119,6 +130,7 @@ impl Serve {
             };
         Ok(Self {
             listen: Listen::decide(arguments, file)?,
+            scopes: scopes(listed(&arguments.scope, &file.scope))?,
             ready_file: named(arguments.ready_file.clone(), &file.ready_file)
                 .unwrap_or_else(|| "/tmp/mcp.ready".into()),
             log_file: named(arguments.log_file.clone(), &file.log_file),
@@ -176,13 +188,9 @@ impl Listen {
                  {DEFAULT_HTTP} can be served"
             ));
         };
-        let all = |typed: &[String], written: &[String]| match typed.is_empty() {
-            true => written.to_vec(),
-            false => typed.to_vec(),
-        };
         let origins = Origins::new(
-            all(&arguments.allow_origin, &file.allow_origin),
-            all(&arguments.allow_host, &file.allow_host),
+            listed(&arguments.allow_origin, &file.allow_origin).to_vec(),
+            listed(&arguments.allow_host, &file.allow_host).to_vec(),
         )?;
         Ok(Self::Http(ListenHttp { address, origins }))
     }
@@ -191,6 +199,19 @@ impl Listen {
 /// What was typed, or stands in a variable, or in the file.
 fn named(typed: Option<PathBuf>, written: &Option<PathBuf>) -> Option<PathBuf> {
     typed.filter(|path| !path.as_os_str().is_empty()).or_else(|| written.clone())
+}
+
+/// The same for what there may be several of.
+fn listed<'a>(typed: &'a [String], written: &'a [String]) -> &'a [String] {
+    if typed.iter().all(String::is_empty) { written } else { typed }
+}
+
+/// None at all means that nobody wanted to restrict anything.
+fn scopes(texts: &[String]) -> Result<Scopes, String> {
+    match texts.is_empty() {
+        true => Ok(Scopes::everything()),
+        false => Scopes::parse(texts.iter().map(String::as_str)),
+    }
 }
 
 fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
@@ -231,6 +252,14 @@ impl Workspace {
     /// What lies in the root is the workspace's: the tools could read and change Pintle's own files there.
     pub fn refuse_state_inside_root(&self) -> Result<(), String> {
         self.state_dir.as_ref().map_or(Ok(()), |state_dir| refuse_inside(&self.root, state_dir))
+    }
+}
+
+impl Workspace {
+    /// The path that the tools have for a place on this machine, if it lies in the root.
+    pub fn place_in_root(&self, path: &Path) -> Option<WorkspacePath> {
+        let resolved = resolve_existing(&std::path::absolute(path).ok()?);
+        WorkspacePath::parse(resolved.strip_prefix(&self.root).ok()?.to_str()?).ok()
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use pintle_assets::{Assets, AssetsConfig, BackendConfig};
+use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
 use pintle_engine::{CallLog, Engine, Options};
+use pintle_files::{Files, LocalFolder};
 
-use crate::{notices, settings::Workspace};
+use crate::{config::Bind, notices, rules::WorkspaceRules, settings::Workspace};
 
 /// Loads the assets and tells what had to be passed over.
 pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
@@ -29,15 +30,33 @@ pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
     Ok(Arc::new(assets))
 }
 
+/// The files that are bound to schemas.
+pub fn bind(workspace: &Workspace, assets: &Arc<Assets>) -> Result<Bindings, String> {
+    let globs = workspace.bindings.iter().map(|Bind { path, schema }| (path.clone(), schema.clone()));
+    Bindings::new(Arc::clone(assets), globs)
+        .map_err(|problem| format!("{}: {problem}", workspace.config_file.display()))
+}
+
+fn open_files(workspace: &Workspace, bindings: Bindings) -> Result<Arc<Files>, String> {
+    let folder = LocalFolder::open(&workspace.root)
+        .map_err(|error| format!("the root {} cannot be opened: {error}", workspace.root.display()))?;
+    let rules = WorkspaceRules::new(workspace, bindings);
+    Ok(Files::new(Arc::new(folder.with_durability(workspace.durability)), Arc::new(rules)))
+}
+
 /// The engine with all tools of the workspace.
 pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Result<Engine, String> {
     let assets = load_assets(workspace)?;
+    let files = open_files(workspace, bind(workspace, &assets)?)?;
     let mut tools = assets.tools();
+    tools.extend(files.tools());
     if workspace.fixtures {
         tools.extend(pintle_fixtures::tools());
     }
     let named = options.timeouts.by_tool.keys().cloned().collect::<Vec<_>>();
-    let engine = Engine::new(tools, assets.resources(), options, log).map_err(|error| error.to_string())?;
+    let mut resources = assets.resources();
+    resources.extend(files.resources());
+    let engine = Engine::new(tools, resources, options, log).map_err(|error| error.to_string())?;
     for name in named {
         if !engine.catalogue().names().any(|tool| tool == name) {
             let near = nearest(&name, engine.catalogue().names()).unwrap_or("default");

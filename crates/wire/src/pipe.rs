@@ -89,9 +89,10 @@ enum Job {
 }
 
 impl Pipe {
-    /// Starts serving. `input` is read by a thread of its own; MCP is answered by `handler`.
+    /// Starts serving a caller. `input` is read by a thread of its own; MCP is answered by `handler`.
     pub fn start(
         engine: Arc<Engine>,
+        caller: Caller,
         handler: impl ServerHandler + Clone,
         input: impl Read + Send + 'static,
         outlet: Outlet,
@@ -101,7 +102,7 @@ impl Pipe {
         let (mcp, route) = mcp::route(Arc::clone(&in_flight), outlet.clone());
         let shared = Arc::new(Shared {
             engine,
-            caller: Arc::new(Caller::local()),
+            caller: Arc::new(caller),
             outlet,
             in_flight,
             lane: Lane::default(),

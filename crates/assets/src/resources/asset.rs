@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use pintle_auth::Access;
 use pintle_contract::{ErrorCode, Fault};
-use pintle_engine::{Boxed, Caller, ResourceContent, ResourceEntry, Resources};
+use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, Resources, decode_address};
 use serde_json::json;
 
-use super::decode;
 use crate::{Assets, backend::Failed};
 
 const MIME_TYPE: &str = "application/json";
@@ -32,8 +32,9 @@ impl Resources for AssetResources {
         Box::pin(async { Ok(entries) })
     }
 
-    fn read<'a>(&'a self, _: &'a Caller, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
+    fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
         Box::pin(async move {
+            call.caller().require(&Access::Named("assets:read"))?;
             let id = id_in(rest)?;
             let backend = self.0.backend().ok_or_else(|| {
                 Fault::new(ErrorCode::CapabilityMissing, "backend disabled")
@@ -55,7 +56,7 @@ fn id_in(rest: &str) -> Result<Option<String>, Fault> {
     if rest.is_empty() {
         return Ok(None);
     }
-    let id = decode(rest)?;
+    let id = decode_address(rest)?;
     // The last two would be taken for steps of a path.
     if rest.contains(['/', '?', '#']) || matches!(id.as_str(), "." | "..") {
         return Err(Fault::new(ErrorCode::InvalidRequest, "an asset's id is one segment of the address")
@@ -93,13 +94,16 @@ mod tests {
         let resources = AssetResources(assets_with(&[], &[], Some(server.url()), false));
         let caller = Caller::local();
         assert_eq!(resources.list(&caller).await.expect("a list")[0].uri, "asset://");
-        let content = resources.read(&caller, "").await.expect("there");
+        let content = resources.read(&CallContext::apart(caller.clone()), "").await.expect("there");
         assert_eq!((content.text.as_str(), content.mime_type), ("[1]", "application/json"));
-        assert_eq!(resources.read(&caller, "a%2Fb").await.expect("there").text, r#"{"name":"x"}"#);
+        assert_eq!(
+            resources.read(&CallContext::apart(caller.clone()), "a%2Fb").await.expect("there").text,
+            r#"{"name":"x"}"#
+        );
         for (code, status) in
             [(ErrorCode::NotFound, 404), (ErrorCode::UpstreamFailed, 500), (ErrorCode::UpstreamFailed, 302)]
         {
-            let fault = resources.read(&caller, "c").await.expect_err("fails");
+            let fault = resources.read(&CallContext::apart(caller.clone()), "c").await.expect_err("fails");
             assert_eq!(
                 (fault.code, &fault.details.as_ref().expect("details")["status"]),
                 (code, &json!(status))
@@ -115,7 +119,7 @@ mod tests {
     async fn an_id_is_one_segment() {
         let resources = AssetResources(assets_with(&[], &[], Some("http://127.0.0.1:1".into()), false));
         for rest in ["a/b", "a/", "/a", "a?b", "a#b", "..", "%2e%2E", ".", "%ff"] {
-            let fault = resources.read(&Caller::local(), rest).await.expect_err(rest);
+            let fault = resources.read(&CallContext::apart(Caller::local()), rest).await.expect_err(rest);
             assert_eq!(fault.code, ErrorCode::InvalidRequest, "{rest}");
         }
     }
@@ -125,6 +129,9 @@ mod tests {
         let resources = AssetResources(assets_of(&[], &[]));
         let caller = Caller::local();
         assert!(resources.list(&caller).await.expect("a list").is_empty());
-        assert_eq!(resources.read(&caller, "x").await.expect_err("off").code, ErrorCode::CapabilityMissing);
+        assert_eq!(
+            resources.read(&CallContext::apart(caller.clone()), "x").await.expect_err("off").code,
+            ErrorCode::CapabilityMissing
+        );
     }
 }

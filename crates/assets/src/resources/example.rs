@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pintle_contract::{ErrorCode, Fault};
-use pintle_engine::{Boxed, Caller, ResourceContent, ResourceEntry, Resources};
+use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, Resources, decode_address};
 
-use super::{decode, encode_path};
+use super::encode_path;
 use crate::Assets;
 
 const MIME_TYPE: &str = "application/json";
@@ -31,9 +31,9 @@ impl Resources for ExampleResources {
         Box::pin(async { Ok(entries) })
     }
 
-    fn read<'a>(&'a self, _: &'a Caller, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
+    fn read<'a>(&'a self, _: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
         Box::pin(async move {
-            let path = decode(rest)?;
+            let path = decode_address(rest)?;
             let examples = self.0.examples();
             let example = examples
                 .get(&path)
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(uris, ["example://a%20b/Tone_1.json", "example://c%2541.json"]);
         for (uri, text) in uris.iter().zip([r#"{"z":1,"a":2}"#, "1"]) {
             let rest = uri.strip_prefix("example://").expect("the scheme");
-            let content = resources.read(&caller, rest).await.expect("there");
+            let content = resources.read(&CallContext::apart(caller.clone()), rest).await.expect("there");
             assert_eq!((content.text.as_str(), content.mime_type), (text, "application/json"));
         }
     }
@@ -79,10 +79,10 @@ mod tests {
     async fn an_address_is_decoded_once_and_only_looked_up() {
         let (resources, caller) = (resources(), Caller::local());
         for rest in ["c%41.json", "a%2520b/Tone_1.json", "../x", "%2e%2e/x", "/etc/passwd", ""] {
-            let fault = resources.read(&caller, rest).await.expect_err(rest);
+            let fault = resources.read(&CallContext::apart(caller.clone()), rest).await.expect_err(rest);
             assert_eq!(fault.code, ErrorCode::NotFound, "{rest}");
         }
-        assert!(resources.read(&caller, "a%20b%2FTone_1.json").await.is_ok());
+        assert!(resources.read(&CallContext::apart(caller.clone()), "a%20b%2FTone_1.json").await.is_ok());
     }
 
     #[tokio::test]

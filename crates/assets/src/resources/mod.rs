@@ -6,8 +6,7 @@ mod schema;
 
 use std::sync::Arc;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use pintle_contract::{ErrorCode, Fault};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pintle_engine::Resources;
 
 use crate::Assets;
@@ -33,14 +32,6 @@ fn encode_segment(name: &str) -> String {
 /// A path as the rest of an address.
 fn encode_path(path: &str) -> String {
     utf8_percent_encode(path, PATH).to_string()
-}
-
-/// What an encoded part of an address says.
-fn decode(text: &str) -> Result<String, Fault> {
-    let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(String::from).map_err(|_| {
-        Fault::new(ErrorCode::InvalidRequest, "the address is not UTF-8 once its percent signs are decoded")
-    })
 }
 
 #[cfg(test)]

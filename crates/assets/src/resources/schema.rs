@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pintle_contract::{ErrorCode, Fault};
-use pintle_engine::{Boxed, Caller, ResourceContent, ResourceEntry, Resources};
+use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, Resources, decode_address};
 
-use super::{decode, encode_segment};
+use super::encode_segment;
 use crate::Assets;
 
 const MIME_TYPE: &str = "application/schema+json";
@@ -31,9 +31,9 @@ impl Resources for SchemaResources {
         Box::pin(async { Ok(entries) })
     }
 
-    fn read<'a>(&'a self, _: &'a Caller, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
+    fn read<'a>(&'a self, _: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
         Box::pin(async move {
-            let name = decode(rest)?;
+            let name = decode_address(rest)?;
             let schemas = self.0.schemas();
             let schema = schemas
                 .get(&name)
@@ -77,7 +77,7 @@ mod tests {
             ("nested-synesthetic-asset", r#"{"z":1,"a":2}"#),
             ("two%20words", r#"{"version":"2"}"#),
         ] {
-            let content = resources.read(&caller, rest).await.expect("there");
+            let content = resources.read(&CallContext::apart(caller.clone()), rest).await.expect("there");
             assert_eq!((content.text.as_str(), content.mime_type), (text, "application/schema+json"));
         }
     }
@@ -85,10 +85,13 @@ mod tests {
     #[tokio::test]
     async fn an_unknown_name_is_not_found_and_a_bad_one_invalid() {
         let (resources, caller) = (resources(), Caller::local());
-        let fault = resources.read(&caller, "synesthetic-aset").await.expect_err("unknown");
+        let fault = resources
+            .read(&CallContext::apart(caller.clone()), "synesthetic-aset")
+            .await
+            .expect_err("unknown");
         assert_eq!(fault.code, ErrorCode::NotFound);
         assert!(fault.message.contains("`synesthetic-asset`"), "{fault}");
-        let fault = resources.read(&caller, "%ff").await.expect_err("no UTF-8");
+        let fault = resources.read(&CallContext::apart(caller.clone()), "%ff").await.expect_err("no UTF-8");
         assert_eq!(fault.code, ErrorCode::InvalidRequest);
     }
 

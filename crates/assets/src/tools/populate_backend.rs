@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pintle_auth::Access;
 use pintle_contract::{Annotations, ErrorCode, Fault};
 use pintle_engine::{CallContext, Failure, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -138,6 +139,10 @@ impl Tool for PopulateBackend {
     fn read_input(mut arguments: Value) -> Result<Input, serde_json::Error> {
         let asset = arguments["asset"].take();
         Ok(Input { asset, ..serde_json::from_value(arguments)? })
+    }
+
+    fn access(_: &Input) -> Result<Vec<Access>, Fault> {
+        Ok(vec![Access::Named("assets:publish")])
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::fs::{AtFlags, Dir, FileType};
 
@@ -27,9 +28,17 @@ pub(super) fn entries(
         }
         let Ok(stat) = rustix::fs::statat(folder, bytes, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         let own = (FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0));
+        let path = real.join(&name);
+        let may_read = |path: &WorkspacePath| (terms.permit)(Verb::Read, path).is_ok();
+        if path.as_ref().is_some_and(|path| !may_read(path)) {
+            continue;
+        }
         let (kind, size) = match own.0 {
-            // Looked at only through the root, so that nothing is told of what lies outside.
-            FileType::Symlink => real.join(&name).and_then(|path| root.look_at(&path)).unwrap_or(own),
+            // Looked at only through the root, so that nothing is told of what lies outside it or out of scope.
+            FileType::Symlink => match path.and_then(|path| root.look_at(&path)) {
+                Some((target, kind, size)) if may_read(&target) => (kind, size),
+                _ => own,
+            },
             _ => own,
         };
         let kind = match kind {

@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{place::Place, problem, regular, temporary};
+use super::{Durability, place::Place, problem, regular, temporary};
 use crate::store::StoreError;
 
 /// The root, held open.
@@ -77,21 +77,34 @@ impl Root {
         }
     }
 
+    /// Where a folder is, or will be once it is made.
+    pub(super) fn place_of_folder(&self, path: &WorkspacePath) -> Result<WorkspacePath, StoreError> {
+        match self.open_folder(path) {
+            Ok((_, real)) => Ok(real),
+            Err(StoreError::NotFound) => {
+                let (parent, name) = path.split_last().ok_or(StoreError::NotFound)?;
+                self.place_of_folder(&parent)?.join(name).ok_or(StoreError::NotFound)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Opens a folder, and makes it first where it is missing; `check` is asked before each one is made.
     pub(super) fn make_folders(
         &self,
         path: &WorkspacePath,
         check: &dyn Fn(&WorkspacePath) -> Result<(), StoreError>,
+        durability: Durability,
     ) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         match self.open_folder(path) {
             Err(StoreError::NotFound) => {}
             found => return found,
         }
         let (parent, name) = path.split_last().ok_or(StoreError::NotFound)?;
-        let (parent, real) = self.make_folders(&parent, check)?;
+        let (parent, real) = self.make_folders(&parent, check, durability)?;
         check(&real.join(name).ok_or(StoreError::Reserved)?)?;
         match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => rustix::fs::fsync(&parent).map_err(problem)?,
+            Ok(()) => durability.settle(&parent)?,
             // Somebody else made it, or it is a link that leads nowhere: opening it will tell.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(problem(error)),
@@ -99,15 +112,16 @@ impl Root {
         self.open_folder(path)
     }
 
-    /// What a link leads to, if that lies in the root.
-    pub(super) fn look_at(&self, path: &WorkspacePath) -> Option<(FileType, u64)> {
+    /// What a link leads to, if that lies in the root: where, what it is, and its size.
+    pub(super) fn look_at(&self, path: &WorkspacePath) -> Option<(WorkspacePath, FileType, u64)> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let opened = match self.portable {
             None => self.open_beneath(path, flags, ResolveFlags::empty()).ok()?,
             Some(_) => self.open_beneath(path, READ, ResolveFlags::empty()).ok()?,
         };
         let stat = rustix::fs::fstat(&opened).ok()?;
-        Some((FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0)))
+        let real = self.real_path(&opened, path).ok()?;
+        Some((real, FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
     fn open_beneath(

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, Metadata},
-    io::{self, Read, Seek, Write},
+    io::{Read, Seek, Write},
     os::unix::fs::{MetadataExt, PermissionsExt},
 };
 
@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{lock::Lock, problem};
+use super::{Durability, lock::Lock, problem};
 use crate::store::StoreError;
 
 /// The name of the temporary file of a folder. Whoever writes holds the folder's lock, so there is one at most,
@@ -65,23 +65,26 @@ impl<'a> Temporary<'a> {
         Ok(self.file.write_all(bytes)?)
     }
 
-    /// What was written, if it is not too large.
-    pub(super) fn read_back(&self, most: u64) -> Result<Vec<u8>, StoreError> {
+    /// What was written; none if it is too large.
+    pub(super) fn read_back(&self, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let mut file = &self.file;
         file.rewind()?;
         let mut content = Vec::new();
-        if file.take(most + 1).read_to_end(&mut content)? as u64 > most {
-            return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
-        }
-        Ok(content)
+        let size = file.take(most + 1).read_to_end(&mut content)?;
+        Ok((size as u64 <= most).then_some(content))
     }
 
-    /// Puts it in its place. When this returns it is there, also after a crash.
-    pub(super) fn put(mut self, name: &str, flags: RenameFlags) -> Result<(), StoreError> {
-        rustix::fs::fsync(&self.file).map_err(problem)?;
+    /// Puts it in its place.
+    pub(super) fn put(
+        mut self,
+        name: &str,
+        flags: RenameFlags,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
+        durability.settle(&self.file)?;
         rustix::fs::renameat_with(self.folder, NAME, self.folder, name, flags).map_err(problem)?;
         self.is_placed = true;
-        rustix::fs::fsync(self.folder).map_err(problem)
+        durability.settle(self.folder)
     }
 }
 

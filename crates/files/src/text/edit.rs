@@ -1,5 +1,5 @@
-//! Edits of whole lines, as splices of bytes. Each reads the file once, or twice where lines are counted from
-//! the end, and once more to find out what to say when it does not fit.
+//! Edits of whole lines, as splices of bytes. Each reads the file once, counts its lines first where they
+//! are meant from the end, and reads it once more to find out what to say when it does not fit.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use pintle_contract::Fault;
 use super::{
     find::{Finder, Found, lines_of},
     range::{known_range, resolve_line, resolve_range},
-    survey::{Survey, Terminator, survey},
+    survey::{Survey, Terminator, count_lines, survey},
 };
 use crate::{
     store::{Plan, Source, Splice, StoreError},
@@ -32,15 +32,10 @@ pub(crate) fn replace(
     new: &str,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Edit, StoreError> {
+    // A range that means nothing is found out again, and told, once the whole file has been seen.
     let range = match known_range(lines) {
         Some(range) => range,
-        None => {
-            let counted = survey(source, NONE, has_ended, &mut |_| Ok(()))?;
-            match resolve_range(lines, counted.lines) {
-                Ok(range) => range,
-                Err(problem) => return Ok(refused(&counted, teach::bad_range(&problem))),
-            }
-        }
+        None => resolve_range(lines, count_lines(source, has_ended)?).unwrap_or(NONE),
     };
     let mut finder = Finder::new(lines_of(old));
     let found = survey(source, range, has_ended, &mut |line| {
@@ -71,27 +66,26 @@ pub(crate) fn insert(
     content: &str,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Edit, StoreError> {
-    let counted = survey(source, NONE, has_ended, &mut |_| Ok(()))?;
-    if let Some(fault) = not_text(&counted) {
-        return Ok(refused(&counted, fault));
-    }
-    let number = match resolve_line(line, counted.lines) {
+    let number = match u64::try_from(line) {
         Ok(number) => number,
-        Err(problem) if counted.lines == 0 => {
-            return Ok(refused(
-                &counted,
-                teach::bad_range(&problem).hint("put the first lines in with text.append"),
-            ));
-        }
-        Err(problem) => return Ok(refused(&counted, teach::bad_range(&problem))),
+        Err(_) => resolve_line(line, count_lines(source, has_ended)?).unwrap_or(0),
     };
     let mut place = None;
     let mut is_anchor = false;
-    let found = survey(source, number..number + 1, has_ended, &mut |line| {
+    let found = survey(source, number..number.saturating_add(1), has_ended, &mut |line| {
         is_anchor = line.content == anchor.strip_suffix('\r').unwrap_or(anchor).as_bytes();
         place = Some((line.start, line.terminator));
         Ok(())
     })?;
+    if let Some(fault) = not_text(&found) {
+        return Ok(refused(&found, fault));
+    }
+    if let Err(problem) = resolve_line(line, found.lines) {
+        let fault = teach::bad_range(&problem);
+        let fault =
+            if found.lines == 0 { fault.hint("put the first lines in with text.append") } else { fault };
+        return Ok(refused(&found, fault));
+    }
     let change = match place {
         Some((start, terminator)) if is_anchor => {
             let terminator = or_file(terminator, &found);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     range::{known_range, resolve_range},
-    survey::survey,
+    survey::{count_lines, survey},
 };
 use crate::{
     hash::Hash,
@@ -30,13 +30,10 @@ pub(crate) fn read(
 ) -> Result<Read, StoreError> {
     let range: Range<u64> = match known_range(lines) {
         Some(range) => range,
-        None => {
-            let counted = survey(source, 0..0, has_ended, &mut |_| Ok(()))?;
-            match counted.lines {
-                0 => 0..0,
-                total => resolve_range(lines, total).map_err(|problem| teach::bad_range(&problem))?,
-            }
-        }
+        None => match count_lines(source, has_ended)? {
+            0 => 0..0,
+            total => resolve_range(lines, total).map_err(|problem| teach::bad_range(&problem))?,
+        },
     };
     let mut gathered = Vec::new();
     let mut is_too_much = false;

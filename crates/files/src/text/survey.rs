@@ -77,6 +77,28 @@ impl Survey {
     }
 }
 
+/// Counts the lines of a file, and nothing else: that takes a fraction of a walk.
+pub(crate) fn count_lines(source: &dyn Source, has_ended: &dyn Fn() -> bool) -> Result<u64, StoreError> {
+    let mut buffer = buffer_for(source);
+    let (mut place, mut newlines, mut last) = (0, 0, b'\n');
+    loop {
+        if has_ended() {
+            return Err(StoreError::Ended);
+        }
+        let count = source.read_at(place, &mut buffer)?;
+        let chunk = &buffer[..count];
+        let Some(end) = chunk.last() else { break };
+        newlines += memchr_iter(b'\n', chunk).count() as u64;
+        last = *end;
+        place += count as u64;
+    }
+    Ok(newlines + u64::from(last != b'\n'))
+}
+
+fn buffer_for(source: &dyn Source) -> Vec<u8> {
+    vec![0; CHUNK.min(usize::try_from(source.size()).unwrap_or(CHUNK)).max(1)]
+}
+
 /// Walks over a file. The lines of the range are shown to `look`.
 pub(crate) fn survey(
     source: &dyn Source,
@@ -95,7 +117,7 @@ pub(crate) fn survey(
         place: 0,
         last_two: [0; 2],
     };
-    let mut buffer = vec![0; CHUNK.min(usize::try_from(source.size()).unwrap_or(CHUNK)).max(1)];
+    let mut buffer = buffer_for(source);
     loop {
         if has_ended() {
             return Err(StoreError::Ended);
@@ -354,6 +376,7 @@ mod tests {
             });
             let found = found.expect("walks");
             prop_assert_eq!(found.lines, lines.len() as u64);
+            prop_assert_eq!(count_lines(&Bytes(&text, piece), &|| false).expect("counts"), found.lines);
             prop_assert_eq!(found.size, text.len() as u64);
             prop_assert_eq!(found.hash, Hash::of(&text));
             prop_assert_eq!(found.not_text, std::str::from_utf8(&text).err().map(|error| error.valid_up_to() as u64));

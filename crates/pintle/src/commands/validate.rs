@@ -6,10 +6,11 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use anstyle::{AnsiColor, Style};
-use pintle_assets::{Assets, Reason, Report};
+use pintle_assets::{Assets, Bindings, Reason, Report};
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,18 +22,15 @@ use crate::{
 
 /// Validates files and folders, for people or as JSON.
 pub fn run(arguments: ValidateArguments) -> Result<ExitCode, String> {
-    let assets = load(arguments.workspace)?;
+    let judge = Judge::load(arguments.workspace, arguments.schema)?;
     let mut verdicts = Vec::new();
     for path in &arguments.paths {
-        match files_below(path) {
+        match judge.files_below(path) {
             Ok(files) if files.is_empty() => {
                 let problem = "the folder has no JSON files".to_owned();
                 verdicts.push(Verdict { path: path.clone(), report: Err(problem) });
             }
-            Ok(files) => {
-                let schema = arguments.schema.as_deref();
-                verdicts.extend(files.into_iter().map(|file| judge(&assets, file, schema)));
-            }
+            Ok(files) => verdicts.extend(files.into_iter().map(|file| judge.judge(file))),
             Err(error) => {
                 verdicts.push(Verdict { path: path.clone(), report: Err(error.to_string()) });
             }
@@ -50,52 +48,84 @@ pub fn run(arguments: ValidateArguments) -> Result<ExitCode, String> {
 
 /// `pintle --validate PATH`: one file, its result as JSON.
 pub fn run_for_programs(path: &Path, workspace: WorkspaceArguments) -> Result<ExitCode, String> {
-    let assets = load(workspace)?;
-    let verdict = judge(&assets, path.to_owned(), None);
+    let verdict = Judge::load(workspace, None)?.judge(path.to_owned());
     output::json(&verdict.result());
     Ok(worst(&[verdict]))
 }
 
-fn load(arguments: WorkspaceArguments) -> Result<std::sync::Arc<Assets>, String> {
-    workbench::load_assets(&Workspace::read(arguments)?.0)
+/// Knows by which schema a file is to be judged.
+struct Judge {
+    workspace: Workspace,
+    assets: Arc<Assets>,
+    bindings: Bindings,
+    /// The schema that was asked for.
+    schema: Option<String>,
 }
 
-/// The file itself, or the JSON files below a folder, sorted.
-fn files_below(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if !fs::metadata(path)?.is_dir() {
-        return Ok(vec![path.to_owned()]);
+impl Judge {
+    fn load(arguments: WorkspaceArguments, schema: Option<String>) -> Result<Self, String> {
+        let (workspace, _) = Workspace::read(arguments)?;
+        let assets = workbench::load_assets(&workspace)?;
+        let bindings = workbench::bind(&workspace, &assets)?;
+        Ok(Self { workspace, assets, bindings, schema })
     }
-    let mut found = Vec::new();
-    let mut folders = vec![path.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            // Links are not followed: they may lead out, or round in circles.
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file() && entry.path().extension().is_some_and(|end| end == "json") {
-                found.push(entry.path());
+
+    /// The file itself, or below a folder the JSON files and those that are bound to a schema, sorted.
+    fn files_below(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        if !fs::metadata(path)?.is_dir() {
+            return Ok(vec![path.to_owned()]);
+        }
+        let mut found = Vec::new();
+        let mut folders = vec![path.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                // Links are not followed: they may lead out, or round in circles.
+                let kind = entry.file_type()?;
+                let path = entry.path();
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file()
+                    && (path.extension().is_some_and(|end| end == "json") || !self.bound(&path).is_empty())
+                {
+                    found.push(path);
+                }
             }
         }
+        found.sort();
+        Ok(found)
     }
-    found.sort();
-    Ok(found)
+
+    /// The schemas that a file is bound to.
+    fn bound(&self, path: &Path) -> Vec<&str> {
+        match self.workspace.place_in_root(path) {
+            Some(place) => self.bindings.schemas_of(place.as_str()).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Judges by the schema that was asked for, else by those that the file is bound to, else by what it says.
+    fn judge(&self, path: PathBuf) -> Verdict {
+        let read = fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
+            String::from_utf8(bytes)
+                .map_err(|error| format!("not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to() + 1))
+        });
+        let report = read.map(|text| {
+            let judged = |schema| self.assets.validate_document(&text, &path.to_string_lossy(), schema);
+            let bound = if self.schema.is_none() { self.bound(&path) } else { Vec::new() };
+            let reports = bound.into_iter().map(|schema| judged(Some(schema)));
+            // A file that is bound more than once has to match every time.
+            let worst = reports.reduce(|one, other| if one.ok { other } else { one });
+            worst.unwrap_or_else(|| judged(self.schema.as_deref()))
+        });
+        Verdict { path, report }
+    }
 }
 
 /// What came of one file: a report, or why there is none.
 struct Verdict {
     path: PathBuf,
     report: Result<Report, String>,
-}
-
-fn judge(assets: &Assets, path: PathBuf, schema: Option<&str>) -> Verdict {
-    let report = fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
-        let text = String::from_utf8(bytes)
-            .map_err(|error| format!("not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to() + 1))?;
-        Ok(assets.validate_document(&text, &path.to_string_lossy(), schema))
-    });
-    Verdict { path, report }
 }
 
 impl Verdict {

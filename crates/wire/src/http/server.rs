@@ -57,10 +57,11 @@ struct Control {
 }
 
 impl HttpServer {
-    /// Starts serving. MCP is answered by `handler`.
+    /// Starts serving whoever comes as `caller`. MCP is answered by `handler`.
     pub async fn start(
         address: SocketAddr,
         engine: Arc<Engine>,
+        caller: Caller,
         handler: impl ServerHandler + Clone,
         options: HttpOptions,
     ) -> io::Result<Self> {
@@ -72,7 +73,7 @@ impl HttpServer {
             engine,
             handler,
             options,
-            caller: Arc::new(Caller::anonymous()),
+            caller: Arc::new(caller),
             sessions: Arc::default(),
             running: Arc::default(),
             room: Arc::default(),

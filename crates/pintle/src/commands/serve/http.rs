@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use pintle_engine::{Engine, Outlet};
+use pintle_engine::{Caller, Engine, Outlet};
 use pintle_wire::{HttpOptions, HttpServer, ServerHandler};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -31,7 +31,9 @@ pub(super) async fn serve(
         origins: listen.origins,
         connections: connections(),
     };
-    let mut server = HttpServer::start(listen.address, engine, handler, options).await.map_err(problem)?;
+    let caller = Caller::anonymous().restricted_to(serve.scopes.clone());
+    let mut server =
+        HttpServer::start(listen.address, engine, caller, handler, options).await.map_err(problem)?;
     let log = log.map(WatchedLog::new);
     let ready = ReadyFile::write(serve.ready_file.clone());
     notices::plain(&format!("mcp:ready mode=http addr={}", server.address()));

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle_engine::{Engine, Outlet};
+use pintle_engine::{Caller, Engine, Outlet};
 use pintle_wire::{Pipe, PipeOptions, ServerHandler};
 
 use super::{
@@ -32,9 +32,10 @@ pub(super) async fn serve(
     let options =
         PipeOptions { max_request_bytes: serve.max_request_bytes, progress_always: serve.progress_always };
     let input = pintle_wire::standard_input().map_err(problem)?;
+    let caller = Caller::local().restricted_to(serve.scopes.clone());
     let log = log.map(WatchedLog::new);
     let ready = ReadyFile::write(serve.ready_file.clone());
-    let mut pipe = Pipe::start(engine, handler, input, outlet.clone(), options).map_err(problem)?;
+    let mut pipe = Pipe::start(engine, caller, handler, input, outlet.clone(), options).map_err(problem)?;
     notices::plain("mcp:ready mode=stdio");
     let mut deadline = None;
     tokio::select! {

@@ -1,0 +1,208 @@
+//! Files that are bound to a schema: what is written there must match it, or must at least not make it worse.
+
+use std::{collections::HashSet, sync::Arc};
+
+use globset::{GlobBuilder, GlobMatcher};
+use pintle_contract::{ErrorCode, Fault};
+use serde_json::json;
+
+use crate::{
+    assets::Assets,
+    document::{LocatedIssue, Reason, Report},
+};
+
+/// Which files are bound to which schemas.
+pub struct Bindings {
+    assets: Arc<Assets>,
+    bindings: Vec<Binding>,
+}
+
+struct Binding {
+    files: GlobMatcher,
+    schema: String,
+}
+
+impl Bindings {
+    /// Binds files, by globs over their paths in the workspace, to schemas. `Err` says what cannot be bound.
+    pub fn new(
+        assets: Arc<Assets>,
+        globs: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, String> {
+        let bind = |(glob, schema): (String, String)| {
+            let pattern = glob.trim_start_matches('/');
+            if pattern.is_empty() {
+                return Err(format!("the binding of `{schema}` has no path"));
+            }
+            let built = GlobBuilder::new(pattern).literal_separator(true).build();
+            let files = built.map_err(|error| format!("`{glob}` cannot bind files: {}", error.kind()))?;
+            if assets.schemas().find(&schema).is_none() {
+                let problem = assets.schemas().unknown_message(&schema);
+                return Err(format!("`{glob}` is bound to a schema that is not there: {problem}"));
+            }
+            Ok(Binding { files: files.compile_matcher(), schema })
+        };
+        let bindings = globs.into_iter().map(bind).collect::<Result<_, _>>()?;
+        Ok(Self { assets, bindings })
+    }
+
+    /// The schemas that a file is bound to, by its path in the workspace without a leading slash.
+    pub fn schemas_of(&self, path: &str) -> impl Iterator<Item = &str> {
+        let bound = self.bindings.iter().filter(move |binding| binding.files.is_match(path));
+        bound.map(|binding| binding.schema.as_str())
+    }
+
+    /// Whether a file may hold `after`. One that does not match its schema `before` may be edited as long as the
+    /// edit brings no new error. When `stop` says so, nobody waits for the verdict, and it is worth nothing.
+    pub fn judge(
+        &self,
+        path: &str,
+        before: Option<&[u8]>,
+        after: &[u8],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
+        for schema in self.schemas_of(path) {
+            let report = self.assets.validate_bytes(after, path, Some(schema), stop);
+            if report.ok {
+                continue;
+            }
+            let known = before.map(|before| self.assets.validate_bytes(before, path, Some(schema), stop));
+            let known: HashSet<_> = known.iter().flat_map(Report::keys).collect();
+            let is_new: Vec<bool> = report.keys().map(|key| !known.contains(&key)).collect();
+            let errors = report.errors.iter().zip(is_new).filter(|(_, is_new)| *is_new);
+            let errors: Vec<_> = errors.map(|(error, _)| error).collect();
+            if let Some(first) = errors.first() {
+                return Err(refusal(path, schema, first, &errors, !known.is_empty()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    /// What tells each of the errors from others: where it is, and what it is.
+    fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.errors.iter().map(|LocatedIssue { issue, .. }| {
+            let kind = match (&issue.keyword, self.reason) {
+                (Some(keyword), _) => keyword,
+                (None, Some(Reason::NotJson)) => "",
+                (None, _) => issue.msg.as_str(),
+            };
+            (issue.path.as_str(), kind)
+        })
+    }
+}
+
+fn refusal(
+    path: &str,
+    schema: &str,
+    first: &LocatedIssue,
+    errors: &[&LocatedIssue],
+    was_invalid: bool,
+) -> Fault {
+    let (LocatedIssue { issue, line, column }, count) = (first, errors.len());
+    let place = if issue.path.is_empty() { "the whole" } else { &issue.path };
+    let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+    let brings = if was_invalid { "would bring new errors" } else { "would not match its schema" };
+    let message = format!(
+        "/{path} is bound to the schema `{schema}` and {brings}; nothing was done. Line {line}, column {column}, \
+         {place}: {}{more}",
+        issue.msg
+    );
+    Fault::new(ErrorCode::InvalidRequest, message)
+        .hint("make the whole result match in one edit; get_schema shows the schema, validate_asset tries a value")
+        .details(json!({"schema": schema, "errors": errors}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::assets_of;
+    use serde_json::Value;
+
+    fn bindings(globs: &[(&str, &str)]) -> Result<Bindings, String> {
+        let lamp = json!({
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}, "watts": {"type": "number", "minimum": 0}}
+        });
+        let assets =
+            assets_of(&[("lamp.schema.json", lamp), ("short.json", json!({"maxProperties": 1}))], &[]);
+        Bindings::new(assets, globs.iter().map(|(glob, schema)| ((*glob).into(), (*schema).into())))
+    }
+
+    fn verdict(before: Option<&str>, after: &str) -> Result<(), Value> {
+        let bindings = bindings(&[("/lamps/**/*.json", "lamp")]).expect("bound");
+        let verdict = bindings.judge("lamps/a.json", before.map(str::as_bytes), after.as_bytes(), &|| false);
+        verdict.map_err(|fault| json!(fault)["details"]["errors"].clone())
+    }
+
+    #[test]
+    fn a_glob_binds_the_files_that_it_names_and_no_others() {
+        let bindings = bindings(&[("/lamps/**/*.json", "lamp"), ("*.json", "short")]).expect("bound");
+        for (path, schemas) in [
+            ("lamps/a.json", &["lamp"][..]),
+            ("lamps/deep/er/a.json", &["lamp"]),
+            ("a.json", &["short"]),
+            ("lamps/a.txt", &[]),
+            ("other/lamps/a.json", &[]),
+            ("LAMPS/a.json", &[]),
+        ] {
+            assert_eq!(bindings.schemas_of(path).collect::<Vec<_>>(), schemas, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_bound_says_why() {
+        for (glob, schema, told) in
+            [("a[", "lamp", "`a[`"), ("", "lamp", "no path"), ("*.json", "lmp", "`lamp`")]
+        {
+            let problem = bindings(&[(glob, schema)]).err().expect("refused");
+            assert!(problem.contains(told), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_would_not_match_is_refused_with_every_error_and_its_place() {
+        assert_eq!(verdict(None, r#"{"name": "x", "watts": 1}"#), Ok(()));
+        let errors = verdict(Some(r#"{"name": "x"}"#), "{\n  \"watts\": -1\n}").expect_err("refused");
+        let told: Vec<_> = errors
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|error| {
+                (
+                    error["path"].as_str().unwrap_or_default(),
+                    error["keyword"].as_str().unwrap_or_default(),
+                    error["line"].clone(),
+                    error["column"].clone(),
+                )
+            })
+            .collect();
+        assert_eq!(told, [("", "required", json!(1), json!(1)), ("/watts", "minimum", json!(2), json!(12))]);
+        for broken in ["", "{", "\u{feff}", "[1, 2"] {
+            let errors = verdict(None, broken).expect_err(broken);
+            assert!(errors[0]["msg"].as_str().is_some_and(|msg| msg.starts_with("not JSON")), "{errors}");
+        }
+    }
+
+    #[test]
+    fn what_is_invalid_already_may_be_mended_step_by_step_but_not_made_worse() {
+        let both = r#"{"watts": -1}"#;
+        assert_eq!(verdict(Some(both), r#"{"watts": -2}"#), Ok(()), "the same errors");
+        assert_eq!(verdict(Some(both), r#"{"watts": 1}"#), Ok(()), "one error less");
+        assert_eq!(verdict(Some("{"), "{{"), Ok(()), "still no JSON");
+        let errors = verdict(Some(both), r#"{"watts": "x", "name": 1}"#).expect_err("worse");
+        let paths: Vec<_> =
+            errors.as_array().expect("a list").iter().map(|error| error["path"].clone()).collect();
+        assert_eq!(paths, [json!("/name"), json!("/watts")], "only what is new is told");
+        assert!(verdict(Some(both), "{").is_err(), "no JSON any more");
+        assert!(verdict(Some("{"), both).is_err(), "JSON, but with errors that were not there");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_no_json() {
+        let bindings = bindings(&[("*", "lamp")]).expect("bound");
+        let fault = bindings.judge("a", None, b"{\n\"a\": \"\xff\"}", &|| false).expect_err("refused");
+        let errors = json!(fault)["details"]["errors"].clone();
+        assert_eq!((&errors[0]["line"], &errors[0]["column"]), (&json!(2), &json!(7)), "{errors}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Changes: each happens whole or not at all, and nothing is left of one that was refused.
+
+use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use rustix::fs::{AtFlags, Mode, RenameFlags};
+
+use super::{
+    LocalFolder,
+    lock::Lock,
+    problem,
+    reach::Reached,
+    source::OpenFile,
+    temporary::{self, Temporary},
+};
+use crate::{
+    hash::{Hash, Hasher},
+    store::{Plan, Source, Splice, StoreError, Terms},
+};
+
+/// The largest file that rules are applied to.
+const JUDGED: u64 = 64 << 20;
+
+impl LocalFolder {
+    pub(super) fn create_file(
+        &self,
+        path: &WorkspacePath,
+        content: &[u8],
+        terms: &Terms<'_>,
+    ) -> Result<Hash, StoreError> {
+        let (folder, name) = self.reach_new(path, terms, &|real| {
+            ruled(terms, path, real).iter().try_for_each(|place| judge(terms, place, None, content))
+        })?;
+        let lock = Lock::take(folder, terms.has_ended)?;
+        temporary::sweep(&lock);
+        if rustix::fs::statat(&lock, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Err(StoreError::Exists);
+        }
+        let mut temporary = Temporary::create(&lock, Mode::from_raw_mode(0o666))?;
+        temporary.write(content)?;
+        temporary.put(name, RenameFlags::NOREPLACE, self.durability)?;
+        Ok(Hash::of(content))
+    }
+
+    pub(super) fn swap_file(
+        &self,
+        path: &WorkspacePath,
+        expected: Hash,
+        plan: &mut dyn FnMut(&dyn Source) -> Result<Plan, StoreError>,
+        terms: &Terms<'_>,
+    ) -> Result<Hash, StoreError> {
+        let Reached { place, name, lock, source, .. } = self.reach_file(path, terms)?;
+        let before = source.file.metadata()?;
+        let Plan { found, change } = plan(&source)?;
+        if found != expected {
+            return Err(StoreError::Stale(found));
+        }
+        let splice = change?;
+        let mut temporary = Temporary::like(&lock, &before)?;
+        let hash = write_spliced(&source, &splice, &mut temporary, terms)?;
+        let ruled = ruled(terms, path, &place);
+        if !ruled.is_empty() {
+            let (old, new) =
+                (judgeable(&source, terms)?, temporary.read_back(JUDGED)?.ok_or_else(too_large)?);
+            ruled.iter().try_for_each(|place| judge(terms, place, Some(&old), &new))?;
+        }
+        // Programs that know nothing of the lock may have written in between.
+        let after = source.file.metadata()?;
+        if before.len() != after.len() || before.modified()? != after.modified()? {
+            OpenFile::new(source.file.try_clone()?)?.check(expected, terms)?;
+        }
+        temporary.put(&name, RenameFlags::empty(), self.durability)?;
+        Ok(hash)
+    }
+
+    pub(super) fn remove_file(
+        &self,
+        path: &WorkspacePath,
+        expected: Hash,
+        terms: &Terms<'_>,
+    ) -> Result<(), StoreError> {
+        let reached = self.reach_name(path, terms)?;
+        reached.source.check(expected, terms)?;
+        rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty()).map_err(problem)?;
+        self.durability.settle(&reached.lock)
+    }
+
+    pub(super) fn rename_file(
+        &self,
+        path: &WorkspacePath,
+        expected: Hash,
+        to: &WorkspacePath,
+        terms: &Terms<'_>,
+    ) -> Result<(), StoreError> {
+        let reached = self.reach_name(path, terms)?;
+        reached.source.check(expected, terms)?;
+        let (folder, name) = self.reach_new(to, terms, &|real| {
+            if reached.is_link && real.split_last().map(|(folder, _)| folder) != reached.folder() {
+                return Err(link_stays(path).into());
+            }
+            let ruled = ruled(terms, to, real);
+            if ruled.is_empty() {
+                return Ok(());
+            }
+            let content = judgeable(&reached.source, terms)?;
+            ruled.iter().try_for_each(|place| judge(terms, place, None, &content))
+        })?;
+        let flags = RenameFlags::NOREPLACE;
+        rustix::fs::renameat_with(&reached.lock, &reached.name, &folder, name, flags).map_err(problem)?;
+        self.durability.settle(&folder)?;
+        self.durability.settle(&reached.lock)
+    }
+}
+
+/// The places whose rules hold for a change: the one that was named, and the one that was reached.
+fn ruled<'a>(terms: &Terms<'_>, named: &'a WorkspacePath, real: &'a WorkspacePath) -> Vec<&'a WorkspacePath> {
+    let mut places = vec![named];
+    if real != named {
+        places.push(real);
+    }
+    places.retain(|place| terms.rules.apply_to(place));
+    places
+}
+
+fn judge(
+    terms: &Terms<'_>,
+    place: &WorkspacePath,
+    before: Option<&[u8]>,
+    after: &[u8],
+) -> Result<(), StoreError> {
+    let verdict = terms.rules.judge(place, before, after, terms.has_ended);
+    // What was left before its end is no verdict.
+    if (terms.has_ended)() { Err(StoreError::Ended) } else { Ok(verdict?) }
+}
+
+fn judgeable(source: &OpenFile, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
+    if source.size() > JUDGED { Err(too_large()) } else { source.whole(terms) }
+}
+
+fn too_large() -> StoreError {
+    let message = format!("a file that is bound to a schema may have {} MiB at most", JUDGED >> 20);
+    StoreError::Refused(Fault::new(ErrorCode::InvalidRequest, message))
+}
+
+fn link_stays(path: &WorkspacePath) -> Fault {
+    let message = format!("{path} is a link, which leads elsewhere from another folder; nothing was done");
+    Fault::new(ErrorCode::InvalidRequest, message)
+        .hint("move the file that it leads to, or give the link another name in its folder")
+}
+
+/// Writes what a splice makes of a source, and gives its hash.
+fn write_spliced(
+    source: &OpenFile,
+    splice: &Splice,
+    temporary: &mut Temporary<'_>,
+    terms: &Terms<'_>,
+) -> Result<Hash, StoreError> {
+    let mut hasher = Hasher::default();
+    let mut write = |bytes: &[u8]| {
+        hasher.update(bytes);
+        temporary.write(bytes)
+    };
+    source.hand_on(0, splice.start, terms, &mut write)?;
+    write(&splice.inserted)?;
+    let rest = splice.start + splice.removed;
+    source.hand_on(rest, source.size().saturating_sub(rest), terms, &mut write)?;
+    Ok(hasher.finish())
+}

@@ -1,0 +1,79 @@
+//! The bytes of a file that is open.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+use crate::{
+    hash::{Hash, Hasher},
+    store::{Source, StoreError, Terms},
+};
+
+/// How much is read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// A file that is open, and the size that it had then.
+pub(super) struct OpenFile {
+    pub(super) file: File,
+    size: u64,
+}
+
+impl OpenFile {
+    pub(super) fn new(file: File) -> io::Result<Self> {
+        Ok(Self { size: file.metadata()?.len(), file })
+    }
+
+    /// The version that the file has now.
+    pub(super) fn check(&self, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError> {
+        let mut hasher = Hasher::default();
+        self.hand_on(0, self.size, terms, |bytes| {
+            hasher.update(bytes);
+            Ok(())
+        })?;
+        let found = hasher.finish();
+        if found == expected { Ok(()) } else { Err(StoreError::Stale(found)) }
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
+        let mut content = Vec::new();
+        self.hand_on(0, self.size, terms, |bytes| {
+            content.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(content)
+    }
+
+    /// Hands on a part, piece by piece.
+    pub(super) fn hand_on(
+        &self,
+        start: u64,
+        length: u64,
+        terms: &Terms<'_>,
+        mut take: impl FnMut(&[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut buffer = vec![0; CHUNK.min(usize::try_from(length).unwrap_or(CHUNK))];
+        let (mut place, end) = (start, start + length);
+        while place < end {
+            if (terms.has_ended)() {
+                return Err(StoreError::Ended);
+            }
+            let wanted = usize::try_from(end - place).unwrap_or(CHUNK).min(buffer.len());
+            let count = self.read_at(place, &mut buffer[..wanted])?;
+            if count == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            take(&buffer[..count])?;
+            place += count as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Source for OpenFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(buffer, place)
+    }
+}

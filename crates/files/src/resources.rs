@@ -1,0 +1,65 @@
+//! `list://{+path}`: what lies in a folder, by address.
+
+use std::sync::Arc;
+
+use pintle_auth::{Access, Verb};
+use pintle_contract::{Fault, WorkspacePath};
+use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, Resources, decode_address};
+
+use crate::{
+    files::{self, Files},
+    listing::{self, Listing},
+};
+
+const MIME_TYPE: &str = "application/json";
+
+pub(crate) struct ListResources(pub(crate) Arc<Files>);
+
+impl Resources for ListResources {
+    fn scheme(&self) -> &'static str {
+        "list"
+    }
+
+    fn template(&self) -> Option<&'static str> {
+        Some("list://{+path}")
+    }
+
+    fn list<'a>(&'a self, caller: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
+        let root = ResourceEntry {
+            uri: "list:///".into(),
+            name: "the root of the workspace".into(),
+            mime_type: MIME_TYPE,
+        };
+        let may_read = caller.scopes().may_read(&WorkspacePath::root());
+        Box::pin(async move { Ok(may_read.then_some(root).into_iter().collect()) })
+    }
+
+    fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
+        Box::pin(async move {
+            let path = files::path(&decode_address(rest)?)?;
+            call.caller().require(&Access::Path(Verb::Read, path.clone()))?;
+            let listing = listing::list(&self.0, call, &path).await?;
+            let text = call.compute(move |_| serde_json::to_string(&listing)).await?;
+            let text = text.map_err(|error| Fault::internal(error.to_string()))?;
+            Ok(ResourceContent { mime_type: MIME_TYPE, text })
+        })
+    }
+
+    /// The folders whose path starts like that, each ready for the next name to be typed behind it.
+    fn complete<'a>(&'a self, caller: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>> {
+        Box::pin(async move {
+            let (folder, beginning) = match prefix.rfind('/') {
+                Some(slash) => prefix.split_at(slash + 1),
+                None => ("", prefix),
+            };
+            let Ok(path) = WorkspacePath::parse(folder) else { return Vec::new() };
+            if !caller.scopes().may_read(&path) {
+                return Vec::new();
+            }
+            // A folder that is not there has nothing to complete with.
+            let listing = listing::list(&self.0, &CallContext::apart(caller.clone()), &path).await;
+            let names = listing.iter().flat_map(Listing::folders).filter(|name| name.starts_with(beginning));
+            names.map(|name| format!("{folder}{name}/")).collect()
+        })
+    }
+}
