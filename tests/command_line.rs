@@ -13,11 +13,20 @@ fn tools_lists_every_tool_for_people_and_programs() {
     let names: Vec<_> = output.lines().filter_map(|line| line.split('\t').next()).collect();
     let expected = [
         "diff_assets",
+        "file.create",
+        "file.list",
+        "file.move",
+        "file.read",
+        "file.remove",
         "get_example",
         "get_schema",
         "list_examples",
         "list_schemas",
         "populate_backend",
+        "text.append",
+        "text.insert",
+        "text.read",
+        "text.replace",
         "validate_asset",
     ];
     assert_eq!(names, expected);

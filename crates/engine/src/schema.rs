@@ -117,8 +117,24 @@ impl CompiledSchema {
             .take(SHOWN)
             .map(|mismatch| json!({"path": mismatch.path, "msg": mismatch.message}))
             .collect();
-        Fault::invalid(stage, format!("{subject}: {}{more}", told.join("; ")))
-            .details(json!({ "errors": errors }))
+        let fault = Fault::invalid(stage, format!("{subject}: {}{more}", told.join("; ")))
+            .details(json!({ "errors": errors }));
+        match self.describe_missing(value) {
+            Some(hint) => fault.hint(hint),
+            None => fault,
+        }
+    }
+
+    /// What the schema says of the members that are missing: how one comes by them.
+    fn describe_missing(&self, value: &Value) -> Option<String> {
+        let members = value.as_object()?;
+        let names = self.schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+        let described = names.filter(|name| !members.contains_key(*name)).filter_map(|name| {
+            let description = self.schema.get("properties")?.get(name)?.get("description")?.as_str()?;
+            Some(format!("`{name}`: {description}"))
+        });
+        let described: Vec<String> = described.collect();
+        (!described.is_empty()).then(|| described.join(" "))
     }
 
     fn explain(&self, error: &jsonschema::ValidationError<'_>, noun: &str) -> Vec<Mismatch> {

@@ -18,7 +18,7 @@ pub(crate) struct TextAppend(pub(crate) Arc<Files>);
 pub(crate) struct Input {
     /// The file, relative to the root of the workspace.
     path: String,
-    /// The file's hash, as the last read or edit gave it. If the file has changed since, nothing is done.
+    /// The file's hash, as text.read, file.read or the last edit gave it. If the file has changed since, nothing is done.
     hash: String,
     /// The lines to append.
     content: String,
