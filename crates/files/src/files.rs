@@ -74,12 +74,12 @@ pub(crate) fn hash(text: &str) -> Result<Hash, Fault> {
 /// The fault of a file that has another version. The current hash is told only where the edit itself shows that the
 /// caller knows the content.
 pub(crate) fn stale(found: Hash, is_told: bool) -> Fault {
-    let fault = Fault::new(ErrorCode::Conflict, "the file has changed since it was read; nothing was done");
+    let changed = "the file has changed since it was read; nothing was done";
     match is_told {
-        true => fault
-            .hint("read it again; if the lines are still as you gave them, repeat the edit with the current hash")
+        true => Fault::new(ErrorCode::Conflict, format!("{changed}. Its hash is now {found}"))
+            .hint("read it again; if the lines are still as you gave them, repeat the edit with that hash")
             .details(json!({"currentHash": found.to_string()})),
-        false => fault.hint("read it again and decide anew"),
+        false => Fault::new(ErrorCode::Conflict, changed).hint("read it again and decide anew"),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     store::{Source, StoreError},
-    text::{Line, survey},
+    text::{Line, Sight, survey},
 };
 
 /// How much of a line is shown.
@@ -58,7 +58,8 @@ pub(crate) fn not_as_given(
     let mut nearest: Option<(u64, Difference, String)> = None;
     let mut begun: Option<(usize, u64, String)> = None;
     let first = String::from_utf8_lossy(wanted.first().copied().unwrap_or_default()).into_owned();
-    survey(source, 1..u64::MAX, has_ended, &mut |line: Line<'_>| {
+    let sight = Sight { lines: 1..u64::MAX, longest: finder.longest().max(4 * first.len() + 16 + SHOWN) };
+    survey(source, sight, has_ended, &mut |line: Line<'_>| {
         let matched = finder.matched();
         finder.take(&line);
         if matched > 0

@@ -1,7 +1,7 @@
 //! Changes: each happens whole or not at all, and nothing is left of one that was refused.
 
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use rustix::fs::{AtFlags, Mode, RenameFlags};
+use rustix::fs::{Access, AtFlags, Mode};
 
 use super::{
     LocalFolder,
@@ -9,7 +9,7 @@ use super::{
     problem,
     reach::Reached,
     source::OpenFile,
-    temporary::{self, Temporary},
+    temporary::{self, Temporary, rename_to_new},
 };
 use crate::{
     hash::{Hash, Hasher},
@@ -36,7 +36,7 @@ impl LocalFolder {
         }
         let mut temporary = Temporary::create(&lock, Mode::from_raw_mode(0o666))?;
         temporary.write(content)?;
-        temporary.put(name, RenameFlags::NOREPLACE, self.durability)?;
+        temporary.put(name, false, self.durability)?;
         Ok(Hash::of(content))
     }
 
@@ -48,6 +48,8 @@ impl LocalFolder {
         terms: &Terms<'_>,
     ) -> Result<Hash, StoreError> {
         let Reached { place, name, lock, source, .. } = self.reach_file(path, terms)?;
+        // Replacing a file needs no right to write it, but somebody who took that right away meant it.
+        rustix::fs::accessat(&lock, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(problem)?;
         let before = source.file.metadata()?;
         let Plan { found, change } = plan(&source)?;
         if found != expected {
@@ -67,7 +69,7 @@ impl LocalFolder {
         if before.len() != after.len() || before.modified()? != after.modified()? {
             OpenFile::new(source.file.try_clone()?)?.check(expected, terms)?;
         }
-        temporary.put(&name, RenameFlags::empty(), self.durability)?;
+        temporary.put(&name, true, self.durability)?;
         Ok(hash)
     }
 
@@ -103,8 +105,7 @@ impl LocalFolder {
             let content = judgeable(&reached.source, terms)?;
             ruled.iter().try_for_each(|place| judge(terms, place, None, &content))
         })?;
-        let flags = RenameFlags::NOREPLACE;
-        rustix::fs::renameat_with(&reached.lock, &reached.name, &folder, name, flags).map_err(problem)?;
+        rename_to_new((&reached.lock, &reached.name), (&folder, name))?;
         self.durability.settle(&folder)?;
         self.durability.settle(&reached.lock)
     }

@@ -3,7 +3,10 @@
 use std::{
     fs::{File, Metadata},
     io::{Read, Seek, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::{
+        fd::AsFd,
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
 };
 
 use rustix::{
@@ -49,14 +52,17 @@ impl<'a> Temporary<'a> {
     pub(super) fn like(folder: &'a Lock, file: &Metadata) -> Result<Self, StoreError> {
         let temporary = Self::create(folder, Mode::from_raw_mode(0o600))?;
         let own = temporary.file.metadata()?;
+        let mut kept = 0o7777;
         if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
             let (owner, group) = (Uid::from_raw(file.uid()), Gid::from_raw(file.gid()));
             // Where the owner cannot be kept, the group may be; where neither can, the content matters more.
+            // Then nobody may run the file as somebody who it does not belong to.
             if rustix::fs::fchown(&temporary.file, Some(owner), Some(group)).is_err() {
+                kept = 0o777;
                 let _ = rustix::fs::fchown(&temporary.file, None, Some(group));
             }
         }
-        let mode = file.permissions().mode() & 0o7777;
+        let mode = file.permissions().mode() & kept;
         rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode as RawMode)).map_err(problem)?;
         Ok(temporary)
     }
@@ -74,15 +80,18 @@ impl<'a> Temporary<'a> {
         Ok((size as u64 <= most).then_some(content))
     }
 
-    /// Puts it in its place.
+    /// Puts it in its place, where a file is replaced or nothing may be.
     pub(super) fn put(
         mut self,
         name: &str,
-        flags: RenameFlags,
+        replaces: bool,
         durability: Durability,
     ) -> Result<(), StoreError> {
         durability.settle(&self.file)?;
-        rustix::fs::renameat_with(self.folder, NAME, self.folder, name, flags).map_err(problem)?;
+        match replaces {
+            true => rustix::fs::renameat(self.folder, NAME, self.folder, name).map_err(problem)?,
+            false => rename_to_new((self.folder, NAME), (self.folder, name))?,
+        }
         self.is_placed = true;
         durability.settle(self.folder)
     }
@@ -101,4 +110,21 @@ impl Drop for Temporary<'_> {
 pub(super) fn sweep(folder: &Lock) {
     // Most often there is nothing, and that is as it should be.
     let _ = rustix::fs::unlinkat(folder, NAME, AtFlags::empty());
+}
+
+/// Gives a file another name, where nothing may be.
+pub(super) fn rename_to_new(
+    (from_folder, from): (impl AsFd, &str),
+    (folder, name): (impl AsFd, &str),
+) -> Result<(), StoreError> {
+    match rustix::fs::renameat_with(&from_folder, from, &folder, name, RenameFlags::NOREPLACE) {
+        // Some file systems cannot do that in one step. Whoever else uses the lock is kept out all the same.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            if rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                return Err(StoreError::Exists);
+            }
+            rustix::fs::renameat(&from_folder, from, &folder, name).map_err(problem)
+        }
+        renamed => renamed.map_err(problem),
+    }
 }

@@ -1,14 +1,12 @@
 //! Edits of whole lines, as splices of bytes. Each reads the file once, counts its lines first where they
 //! are meant from the end, and reads it once more to find out what to say when it does not fit.
 
-use std::ops::Range;
-
 use pintle_contract::Fault;
 
 use super::{
     find::{Finder, Found, lines_of},
     range::{known_range, resolve_line, resolve_range},
-    survey::{Survey, Terminator, count_lines, survey},
+    survey::{Sight, Survey, Terminator, count_lines, survey},
 };
 use crate::{
     store::{Plan, Source, Splice, StoreError},
@@ -21,9 +19,6 @@ pub(crate) struct Edit {
     pub(crate) total_lines: u64,
 }
 
-/// Lines that nobody looks at.
-const NONE: Range<u64> = 0..0;
-
 /// Puts `new` in the place of `old`, which has to be there exactly once among the lines of the range.
 pub(crate) fn replace(
     source: &dyn Source,
@@ -35,10 +30,11 @@ pub(crate) fn replace(
     // A range that means nothing is found out again, and told, once the whole file has been seen.
     let range = match known_range(lines) {
         Some(range) => range,
-        None => resolve_range(lines, count_lines(source, has_ended)?).unwrap_or(NONE),
+        None => resolve_range(lines, count_lines(source, has_ended)?).unwrap_or(0..0),
     };
     let mut finder = Finder::new(lines_of(old));
-    let found = survey(source, range, has_ended, &mut |line| {
+    let sight = Sight { lines: range, longest: finder.longest() };
+    let found = survey(source, sight, has_ended, &mut |line| {
         finder.take(&line);
         Ok(())
     })?;
@@ -72,8 +68,10 @@ pub(crate) fn insert(
     };
     let mut place = None;
     let mut is_anchor = false;
-    let found = survey(source, number..number.saturating_add(1), has_ended, &mut |line| {
-        is_anchor = line.content == anchor.strip_suffix('\r').unwrap_or(anchor).as_bytes();
+    let wanted = anchor.strip_suffix('\r').unwrap_or(anchor).as_bytes();
+    let sight = Sight { lines: number..number.saturating_add(1), longest: wanted.len() };
+    let found = survey(source, sight, has_ended, &mut |line| {
+        is_anchor = line.content == wanted;
         place = Some((line.start, line.terminator));
         Ok(())
     })?;
@@ -104,7 +102,7 @@ pub(crate) fn append(
     content: &str,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Edit, StoreError> {
-    let found = survey(source, NONE, has_ended, &mut |_| Ok(()))?;
+    let found = survey(source, Sight::NONE, has_ended, &mut |_| Ok(()))?;
     if let Some(fault) = not_text(&found) {
         return Ok(refused(&found, fault));
     }

@@ -60,6 +60,11 @@ impl<'a> Finder<'a> {
         }
     }
 
+    /// How long the longest of the wanted lines is: one that is longer is none of them.
+    pub(crate) fn longest(&self) -> usize {
+        self.wanted.iter().map(|line| line.len()).max().unwrap_or_default()
+    }
+
     /// How many of the wanted lines have come in a row.
     pub(crate) fn matched(&self) -> usize {
         self.matched
@@ -99,7 +104,8 @@ mod tests {
         for (index, content) in text.iter().enumerate() {
             let content = content.as_bytes();
             let number = index as u64 + 1;
-            let line = Line { number, start, content, terminator: Terminator::Newline };
+            let length = content.len() as u64;
+            let line = Line { number, start, content, length, terminator: Terminator::Newline };
             start = line.end();
             finder.take(&line);
         }

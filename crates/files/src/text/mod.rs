@@ -12,4 +12,4 @@ mod survey;
 pub(crate) use edit::{Edit, append, insert, replace};
 pub(crate) use find::{Finder, Found, lines_of};
 pub(crate) use read::read;
-pub(crate) use survey::{Line, survey};
+pub(crate) use survey::{Line, Sight, survey};

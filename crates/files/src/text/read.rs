@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     range::{known_range, resolve_range},
-    survey::{count_lines, survey},
+    survey::{Sight, count_lines, survey},
 };
 use crate::{
     hash::Hash,
@@ -37,7 +37,8 @@ pub(crate) fn read(
     };
     let mut gathered = Vec::new();
     let mut is_too_much = false;
-    let found = survey(source, range, has_ended, &mut |line| {
+    let sight = Sight { lines: range, longest: MOST };
+    let found = survey(source, sight, has_ended, &mut |line| {
         is_too_much |= gathered.len() + line.content.len() > MOST;
         if !is_too_much {
             gathered.extend_from_slice(line.content);

@@ -39,8 +39,10 @@ pub(crate) struct Line<'a> {
     pub(crate) number: u64,
     /// Where it begins.
     pub(crate) start: u64,
-    /// What it holds, without its terminator.
+    /// What it holds, without its terminator, or the beginning of that.
     pub(crate) content: &'a [u8],
+    /// How many bytes it holds.
+    pub(crate) length: u64,
     /// What ends it.
     pub(crate) terminator: Terminator,
 }
@@ -48,7 +50,7 @@ pub(crate) struct Line<'a> {
 impl Line<'_> {
     /// Where the next line begins.
     pub(crate) fn end(&self) -> u64 {
-        self.start + (self.content.len() + self.terminator.bytes().len()) as u64
+        self.start + self.length + self.terminator.bytes().len() as u64
     }
 }
 
@@ -99,20 +101,38 @@ fn buffer_for(source: &dyn Source) -> Vec<u8> {
     vec![0; CHUNK.min(usize::try_from(source.size()).unwrap_or(CHUNK)).max(1)]
 }
 
-/// Walks over a file. The lines of the range are shown to `look`.
+/// Which lines are to be looked at, and how much of each. A line may be as long as the file, so that not all of it
+/// can be held.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    pub(crate) lines: Range<u64>,
+    /// Of a longer line only so much is shown, and at least one byte more than this.
+    pub(crate) longest: usize,
+}
+
+impl Sight {
+    /// No line at all.
+    pub(crate) const NONE: Self = Self { lines: 0..0, longest: 0 };
+}
+
+/// Walks over a file. The lines that are in sight are shown to `look`.
 pub(crate) fn survey(
     source: &dyn Source,
-    range: Range<u64>,
+    sight: Sight,
     has_ended: &dyn Fn() -> bool,
     look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
 ) -> Result<Survey, StoreError> {
     let mut walk = Walk {
         hasher: Hasher::default(),
         text: TextCheck::default(),
-        range,
+        range: sight.lines,
+        // A carriage return may follow that belongs to the terminator.
+        most_held: sight.longest.saturating_add(2),
         number: 1,
         line_start: 0,
         held: Vec::new(),
+        length: 0,
+        last_byte: 0,
         first: Terminator::None,
         place: 0,
         last_two: [0; 2],
@@ -138,8 +158,11 @@ struct Walk {
     /// The line that is being read.
     number: u64,
     line_start: u64,
-    /// What has come of it, if it is to be looked at.
+    /// What has come of it, if it is to be looked at: the beginning, how much it was, and the last byte.
     held: Vec<u8>,
+    length: u64,
+    last_byte: u8,
+    most_held: usize,
     first: Terminator,
     place: u64,
     last_two: [u8; 2],
@@ -165,12 +188,12 @@ impl Walk {
             }
             match memchr::memchr(b'\n', rest) {
                 Some(end) => {
-                    self.held.extend_from_slice(&rest[..end]);
+                    self.hold(&rest[..end]);
                     self.end_line(true, look)?;
                     rest = &rest[end + 1..];
                 }
                 None => {
-                    self.held.extend_from_slice(rest);
+                    self.hold(rest);
                     rest = &[];
                 }
             }
@@ -180,6 +203,13 @@ impl Walk {
             self.last_two = [self.last_two[1], *byte];
         }
         Ok(())
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
+        let room = self.most_held.saturating_sub(self.held.len());
+        self.held.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.length += bytes.len() as u64;
+        self.last_byte = bytes.last().copied().unwrap_or(self.last_byte);
     }
 
     fn note_first(&mut self, chunk: &[u8]) {
@@ -225,20 +255,23 @@ impl Walk {
         has_newline: bool,
         look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let terminator = match (has_newline, self.held.last()) {
-            (false, _) => Terminator::None,
-            (true, Some(b'\r')) => Terminator::Return,
-            (true, _) => Terminator::Newline,
+        let terminator = match (has_newline, self.length, self.last_byte) {
+            (false, ..) => Terminator::None,
+            (true, 1.., b'\r') => Terminator::Return,
+            _ => Terminator::Newline,
         };
         if terminator == Terminator::Return {
-            self.held.pop();
+            self.length -= 1;
+            self.held.truncate(usize::try_from(self.length).unwrap_or(usize::MAX));
         }
-        let line = Line { number: self.number, start: self.line_start, content: &self.held, terminator };
+        let (number, start, length) = (self.number, self.line_start, self.length);
+        let line = Line { number, start, content: &self.held, length, terminator };
         let end = line.end();
         look(line)?;
         self.number += 1;
         self.line_start = end;
         self.held.clear();
+        self.length = 0;
         Ok(())
     }
 
@@ -366,12 +399,15 @@ mod tests {
             piece in 1usize..9,
             start in 1u64..12,
             length in 0u64..12,
+            longest in 0usize..6,
         ) {
             let lines = plain_lines(&text);
             let mut seen = Vec::new();
             let range = start..start + length;
-            let found = survey(&Bytes(&text, piece), range.clone(), &|| false, &mut |line| {
-                seen.push((line.number, line.start, line.content.to_vec(), line.terminator.bytes()));
+            let sight = Sight { lines: range.clone(), longest };
+            let found = survey(&Bytes(&text, piece), sight, &|| false, &mut |line| {
+                assert!(line.content.len() as u64 == line.length || line.content.len() > longest);
+                seen.push((line.number, line.start, line.content[..line.content.len().min(longest)].to_vec(), line.length, line.terminator.bytes()));
                 Ok(())
             });
             let found = found.expect("walks");
@@ -386,7 +422,8 @@ mod tests {
             let mut expected = Vec::new();
             for (index, (content, terminator)) in lines.iter().enumerate() {
                 if range.contains(&(index as u64 + 1)) {
-                    expected.push((index as u64 + 1, place, content.clone(), *terminator));
+                    let shown = content[..content.len().min(longest)].to_vec();
+                    expected.push((index as u64 + 1, place, shown, content.len() as u64, *terminator));
                 }
                 place += (content.len() + terminator.len()) as u64;
             }
