@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_auth::Access;
-use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_contract::{ErrorCode, Fault, WorkspacePath, nearest};
 use pintle_engine::{CallContext, DynTool, Resources};
 use serde_json::json;
 
@@ -43,15 +43,19 @@ impl Files {
         path: &WorkspacePath,
         work: impl FnOnce(&dyn Store, &Terms<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Fault> {
-        let files = Arc::clone(self);
+        let (files, path) = (Arc::clone(self), path.clone());
         let done = call.compute(move |call| {
             let permit =
                 |verb, path: &WorkspacePath| call.caller().require(&Access::Path(verb, path.clone()));
             let has_ended = || call.has_ended();
             let terms = Terms { permit: &permit, rules: files.rules.as_ref(), has_ended: &has_ended };
-            work(files.store.as_ref(), &terms)
+            let store = files.store.as_ref();
+            work(store, &terms).map_err(|error| match error {
+                StoreError::NotFound => not_found(&path, store, &terms),
+                error => fault(error, &path),
+            })
         });
-        done.await?.map_err(|error| fault(error, path))
+        done.await?
     }
 }
 
@@ -83,11 +87,41 @@ pub(crate) fn stale(found: Hash, is_told: bool) -> Fault {
     }
 }
 
+/// The fault of a file that is not there, with what may have been meant.
+fn not_found(path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
+    let fault = Fault::new(ErrorCode::NotFound, format!("there is no file {path}"));
+    let hint = "file.list shows what lies in a folder";
+    let mut missing = path.clone();
+    while let Some((folder, name)) = missing.split_last() {
+        match store.names(&folder, terms) {
+            Ok(names) => {
+                let near =
+                    nearest(name, names.iter().map(String::as_str)).filter(|near| is_alike(name, near));
+                return match near.and_then(|near| folder.join(near)) {
+                    Some(near) if near != missing => {
+                        fault.hint(format!("the nearest name to {missing} is {near}; {hint}"))
+                    }
+                    _ => fault.hint(hint),
+                };
+            }
+            Err(_) => missing = folder,
+        }
+    }
+    fault.hint(hint)
+}
+
+/// Whether one name may have been meant by the other.
+fn is_alike(name: &str, other: &str) -> bool {
+    let (name, other) = (name.to_lowercase(), other.to_lowercase());
+    strsim::normalized_damerau_levenshtein(&name, &other) >= 0.5
+}
+
 fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
     let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);
     match error {
-        StoreError::NotFound => Fault::new(ErrorCode::NotFound, format!("there is no file {path}"))
-            .hint("file.list shows what lies in a folder"),
+        StoreError::NotFound => Fault::new(ErrorCode::NotFound, format!("there is no file {path}")),
+        StoreError::IsFile => invalid(format!("{path} is a file, not a folder"))
+            .hint("text.read gives its lines, file.read its bytes"),
         StoreError::IsFolder => {
             invalid(format!("{path} is a folder")).hint("file.list shows what lies in it")
         }

@@ -42,6 +42,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// What lies directly in a folder, in no order.
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError>;
+
+    /// Some of the names in a folder, for those who look for one that is not there.
+    fn names(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<String>, StoreError>;
 }
 
 /// The bytes of one version of a file, which can be read more than once.
@@ -154,6 +157,8 @@ pub enum StoreError {
     /// There is a folder, where a file is meant.
     IsFolder,
     /// There is a file, where a folder is meant.
+    IsFile,
+    /// The way leads through something that is not a folder.
     NotFolder,
     /// It is neither a file nor a folder.
     Special,

@@ -1,13 +1,16 @@
 //! Errors that say what was found, what was expected and what to do next.
 
+mod nearest_line;
+
 use std::ops::Range;
 
 use pintle_contract::{ErrorCode, Fault};
 use serde_json::json;
 
+use self::nearest_line::{Near, NearestLine};
 use crate::{
     store::{Source, StoreError},
-    text::{Line, Sight, survey},
+    text::{Finder, Line, Sight, lines_of, survey},
 };
 
 /// How much of a line is shown.
@@ -52,111 +55,62 @@ pub(crate) fn not_as_given(
     given: &str,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Fault, StoreError> {
-    let wanted = crate::text::lines_of(given);
-    let mut finder = crate::text::Finder::new(wanted.clone());
-    let mut here: Option<String> = None;
-    let mut nearest: Option<(u64, Difference, String)> = None;
+    let wanted = lines_of(given);
+    let first = wanted.first().copied().unwrap_or_default();
+    let mut finder = Finder::new(wanted.clone());
+    let mut search = NearestLine::new(first);
+    let mut differs: Option<(u64, String, &[u8])> = None;
     let mut begun: Option<(usize, u64, String)> = None;
-    let first = String::from_utf8_lossy(wanted.first().copied().unwrap_or_default()).into_owned();
-    let sight = Sight { lines: 1..u64::MAX, longest: finder.longest().max(4 * first.len() + 16 + SHOWN) };
+    let sight = Sight { lines: 1..u64::MAX, longest: finder.longest().max(search.longest()) };
     survey(source, sight, has_ended, &mut |line: Line<'_>| {
         let matched = finder.matched();
         finder.take(&line);
-        if matched > 0
-            && finder.matched() <= matched
-            && begun.as_ref().is_none_or(|(most, ..)| matched > *most)
-        {
+        let is_broken_off = matched > 0 && finder.matched() <= matched;
+        if is_broken_off && begun.as_ref().is_none_or(|(most, ..)| matched > *most) {
             begun = Some((matched, line.number, show(line.content)));
         }
-        if line.number == range.start {
-            here = Some(show(line.content));
+        if differs.is_none() && line.number >= range.start {
+            let expected = wanted.get(usize::try_from(line.number - range.start).unwrap_or(usize::MAX));
+            if let Some(expected) = expected.filter(|expected| **expected != line.content) {
+                differs = Some((line.number, show(line.content), expected));
+            }
         }
-        if let Some(difference) = Difference::between(&first, line.content)
-            && nearest.as_ref().is_none_or(|(_, known, _)| difference < *known)
-        {
-            nearest = Some((line.number, difference, show(line.content)));
-        }
+        search.take(&line);
         Ok(())
     })?;
-    let start = range.start;
-    let mut message = match &here {
-        Some(text) => format!("line {start} is `{text}`, not `{}`", show(first.as_bytes())),
-        None => format!("line {start} is not `{}`", show(first.as_bytes())),
-    };
     let places: Vec<u64> = finder.found.iter().map(|found| found.line).collect();
-    let mut fault_details = json!({"line": start});
+    let is_one_place = range.end - range.start <= wanted.len() as u64;
+    let (mut message, mut details) = match differs {
+        Some((number, text, expected)) if is_one_place => {
+            (format!("line {number} is `{text}`, not `{}`", show(expected)), json!({"line": number}))
+        }
+        _ => {
+            let last = range.end - 1;
+            let message = format!("`{}` is not among lines {} to {last}", show(first), range.start);
+            (message, json!({"line": range.start}))
+        }
+    };
     if let Some(place) = places.first() {
         message.push_str(&format!("; that is at line {place}"));
-        fault_details["found"] = json!(places);
+        details["found"] = json!(places);
     } else if let Some((matched, number, text)) = begun {
         let expected = show(wanted.get(matched).copied().unwrap_or_default());
         message = format!(
             "the given lines are there up to line {}, but line {number} is `{text}`, not `{expected}`",
             number - 1
         );
-        fault_details["line"] = json!(number);
-    } else if let Some((number, difference, text)) = nearest {
-        message.push_str(&format!(
-            "; the nearest is line {number}, `{text}`, which differs in {}",
-            difference.told()
-        ));
-        fault_details["nearest"] = json!(number);
-    } else if given.ends_with('\n') {
-        message.push_str(
-            "; what is given ends with a newline, which counts as one more, empty line: leave it out",
-        );
+        details["line"] = json!(number);
+    } else if let Some(Near { number, text, difference }) = search.nearest {
+        message.push_str(&format!("; the nearest is line {number}, `{text}`, which {}", difference.told()));
+        details["nearest"] = json!(number);
+    }
+    // With it the given lines end with one that is empty.
+    if given.ends_with('\n') {
+        message.push_str("; the newline at its end stands for one more line, which is empty: leave it out");
     }
     Ok(Fault::new(ErrorCode::InvalidRequest, message)
-        .hint("read the lines again and give them exactly as they are, without the last newline")
-        .details(fault_details))
-}
-
-/// How a line differs from the one that was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Difference {
-    Indentation,
-    Whitespace,
-    Case,
-    CaseAndWhitespace,
-}
-
-impl Difference {
-    fn between(given: &str, line: &[u8]) -> Option<Self> {
-        let line = std::str::from_utf8(line).ok()?;
-        if given.trim().is_empty() || given == line {
-            return None;
-        }
-        let plain = |text: &str| text.split_whitespace().collect::<String>();
-        if given.trim() == line.trim() {
-            return Some(if given.trim_end() == line.trim_end() {
-                Self::Whitespace
-            } else {
-                Self::Indentation
-            });
-        }
-        // Anything that differs by more than this is another line.
-        if line.len() > 4 * given.len() + 16 {
-            return None;
-        }
-        if given.to_lowercase() == line.to_lowercase() {
-            return Some(Self::Case);
-        }
-        let (given, line) = (plain(given), plain(line));
-        if given == line {
-            return Some(Self::Whitespace);
-        }
-        let (given, line) = (given.to_lowercase(), line.to_lowercase());
-        (given == line).then_some(Self::CaseAndWhitespace)
-    }
-
-    fn told(self) -> &'static str {
-        match self {
-            Self::Indentation => "its indentation",
-            Self::Whitespace => "its whitespace",
-            Self::Case => "upper and lower case",
-            Self::CaseAndWhitespace => "case or whitespace",
-        }
-    }
+        .hint("give whole lines exactly as text.read shows them, without the last newline")
+        .details(details))
 }
 
 /// A line, cut where it gets long.

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType};
 
 use super::{problem, root::Root, temporary};
 use crate::store::{Entry, Kind, StoreError, Terms};
@@ -21,22 +21,14 @@ pub(super) fn entries(
             return Err(StoreError::Ended);
         }
         let found = found.map_err(problem)?;
-        let bytes = found.file_name();
-        let name = String::from_utf8_lossy(bytes.to_bytes()).into_owned();
-        if matches!(name.as_str(), "." | "..") || temporary::is_temporary(&name) {
-            continue;
-        }
-        let Ok(stat) = rustix::fs::statat(folder, bytes, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let Some((name, path)) = shown(&found, real, terms) else { continue };
+        let stat = rustix::fs::statat(folder, found.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+        let Ok(stat) = stat else { continue };
         let own = (FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0));
-        let path = real.join(&name);
-        let may_read = |path: &WorkspacePath| (terms.permit)(Verb::Read, path).is_ok();
-        if path.as_ref().is_some_and(|path| !may_read(path)) {
-            continue;
-        }
         let (kind, size) = match own.0 {
             // Looked at only through the root, so that nothing is told of what lies outside it or out of scope.
-            FileType::Symlink => match path.and_then(|path| root.look_at(&path)) {
-                Some((target, kind, size)) if may_read(&target) => (kind, size),
+            FileType::Symlink => match path.as_ref().and_then(|path| root.look_at(path)) {
+                Some((target, kind, size)) if may_read(&target, terms) => (kind, size),
                 _ => own,
             },
             _ => own,
@@ -49,4 +41,34 @@ pub(super) fn entries(
         entries.push(Entry { name, kind, size: if kind == Kind::File { size } else { 0 } });
     }
     Ok(entries)
+}
+
+/// Some of the names in a folder.
+pub(super) fn names(
+    folder: &OwnedFd,
+    real: &WorkspacePath,
+    terms: &Terms<'_>,
+) -> Result<Vec<String>, StoreError> {
+    const MOST: usize = 10_000;
+    let found = Dir::read_from(folder).map_err(problem)?.take(MOST).filter_map(Result::ok);
+    Ok(found.filter_map(|found| Some(shown(&found, real, terms)?.0)).collect())
+}
+
+/// The name and the path of an entry that whoever asks may know of. Not every name can stand in a path.
+fn shown(
+    found: &DirEntry,
+    real: &WorkspacePath,
+    terms: &Terms<'_>,
+) -> Option<(String, Option<WorkspacePath>)> {
+    let name = String::from_utf8_lossy(found.file_name().to_bytes()).into_owned();
+    if matches!(name.as_str(), "." | "..") || temporary::is_temporary(&name) {
+        return None;
+    }
+    let path = real.join(&name);
+    let is_shown = path.as_ref().is_none_or(|path| may_read(path, terms));
+    is_shown.then_some((name, path))
+}
+
+fn may_read(path: &WorkspacePath, terms: &Terms<'_>) -> bool {
+    (terms.permit)(Verb::Read, path).is_ok()
 }

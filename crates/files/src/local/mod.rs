@@ -122,6 +122,12 @@ impl Store for LocalFolder {
         }
         folder::entries(&self.root, &folder, &real, terms)
     }
+
+    fn names(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<String>, StoreError> {
+        let (folder, real) = self.root.open_folder(path)?;
+        (terms.permit)(Verb::Read, &real)?;
+        folder::names(&folder, &real, terms)
+    }
 }
 
 /// A descriptor as a file, if it is a regular one.

@@ -60,7 +60,7 @@ impl LocalFolder {
         if temporary::is_temporary(name) {
             return Err(StoreError::NotFound);
         }
-        let (folder, real) = self.root.open_folder(&folder)?;
+        let (folder, real) = self.root.open_folder(&folder).map_err(on_the_way)?;
         let place = real.join(name).ok_or(StoreError::NotFound)?;
         may_write(&place, terms)?;
         let lock = Lock::take(folder, terms.has_ended)?;
@@ -91,7 +91,7 @@ impl LocalFolder {
             return Err(StoreError::Reserved);
         }
         for _ in 0..TRIES {
-            let planned = self.root.place_of_folder(&folder)?;
+            let planned = self.root.place_of_folder(&folder).map_err(on_the_way)?;
             let place = planned.join(name).ok_or(StoreError::Reserved)?;
             may_write(&place, terms)?;
             check(&place)?;
@@ -102,6 +102,14 @@ impl LocalFolder {
             }
         }
         Err(StoreError::NotFound)
+    }
+}
+
+/// What is wrong with a folder, for those who asked for something in it.
+fn on_the_way(error: StoreError) -> StoreError {
+    match error {
+        StoreError::IsFile => StoreError::NotFolder,
+        error => error,
     }
 }
 

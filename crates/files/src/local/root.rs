@@ -57,7 +57,10 @@ impl Root {
     /// Opens a folder, and tells where it really is.
     pub(super) fn open_folder(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         refuse_reserved(path)?;
-        let opened = self.open_beneath(path, FOLDER, ResolveFlags::empty())?;
+        let opened = self.open_beneath(path, FOLDER, ResolveFlags::empty()).map_err(|error| match error {
+            StoreError::NotFolder if self.look_at(path).is_some() => StoreError::IsFile,
+            error => error,
+        })?;
         let real = self.real_path(&opened, path)?;
         Ok((opened, real))
     }

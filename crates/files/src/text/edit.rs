@@ -281,6 +281,10 @@ mod tests {
             ([1, 0], "    Let Y = 2;", "line 3, `    let y = 2;`, which differs in upper and lower case"),
             ([1, 0], "    let  y = 2;", "line 3, `    let y = 2;`, which differs in its whitespace"),
             ([1, 0], "}\n", "leave it out"),
+            ([1, 0], "y = 2", "`y = 2` is not among lines 1 to 5; the nearest is line 3"),
+            ([1, 0], "y = 2", "holds it as a part, where the whole line has to be given"),
+            ([1, 0], "    let y = 3;", "the nearest is line 3, `    let y = 2;`, which is only alike"),
+            ([2, 4], "    let x = 1;\n    let y = 9;", "up to line 2, but line 3 is `    let y = 2;`"),
             (
                 [1, 0],
                 "    let y = 2;\n    let z = 1;",
