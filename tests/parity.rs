@@ -7,9 +7,12 @@
 //!
 //! A line of the corpus has `about`, `tool` and `arguments` (or `text`: the arguments as they are written), and
 //! may have `key` (an idempotency key), `meta`, `server` (which kind of server it is for), `hit` (whether the
-//! key answers it) and `differs` (see [`Exception`]). `expect` is `ok`, an error code, or the `reason` of a
-//! result of the assets toolset. `{"$repeat": [text, count]}` stands for a long text, `{"$nest": depth}` for
-//! lists within lists.
+//! key answers it), `file` (what the file at its `path` holds before the server starts) and `differs` (see
+//! [`Exception`]). `expect` is `ok`, an error code, or the `reason` of a result of the assets toolset.
+//! `{"$repeat": [text, count]}` stands for a long text, `{"$nest": depth}` for lists within lists.
+//!
+//! Every server starts with the same files, and with a link `out` that leads out of the root. The requests come
+//! in the corpus' order, so one may find what those before it left; what is changed twice is changed on purpose.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -101,6 +104,7 @@ struct Case {
     text: Option<String>,
     key: Option<String>,
     meta: Option<Value>,
+    file: Option<Value>,
     #[serde(default)]
     server: Kind,
     differs: Option<Exception>,
@@ -134,7 +138,7 @@ fn corpus() -> Vec<Case> {
     text.lines()
         .map(|line| {
             let mut case: Case = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            case.arguments.iter_mut().for_each(expand);
+            case.arguments.iter_mut().chain(&mut case.file).for_each(expand);
             assert!(case.arguments.is_some() != case.text.is_some(), "arguments or text: {line}");
             case
         })
@@ -339,8 +343,21 @@ static OBSERVATION: LazyLock<Observation> = LazyLock::new(|| {
     Observation { cases, seen }
 });
 
+/// Puts the files of the corpus into a root.
+fn prepare(root: &Path, cases: &[Case]) {
+    for case in cases {
+        let Some(content) = case.file.as_ref().and_then(Value::as_str) else { continue };
+        let path = case.arguments.as_ref().and_then(|arguments| arguments["path"].as_str()).expect("a path");
+        let path = root.join(path.trim_start_matches('/'));
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("a file");
+    }
+    std::os::unix::fs::symlink("/", root.join("out")).expect("a link");
+}
+
 /// Sends the requests for one kind of server, one after the other, on one way.
 fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize, Seen> {
+    prepare(&setup.path("root"), cases);
     let log = setup.path("calls.jsonl");
     let setup = setup.arg("--log-file").arg(&log);
     let mut line = Line::open(way, setup);
@@ -508,6 +525,7 @@ fn the_corpus_is_large_and_tries_every_tool_and_every_end() {
         "INVALID_OUTPUT",
         "TOOL_TIMEOUT",
         "CONFLICT",
+        "NOT_FOUND",
         "not_found",
         "validation_failed",
         "unsupported",

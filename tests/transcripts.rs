@@ -50,6 +50,11 @@ fn assets_are_diffed() {
 }
 
 #[test]
+fn files_are_created_edited_moved_and_removed() {
+    check("files.transcript", Setup::new());
+}
+
+#[test]
 fn publishing_without_a_backend_is_unsupported() {
     check("populate_backend.transcript", Setup::assets());
 }

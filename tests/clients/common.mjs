@@ -1,5 +1,6 @@
-// What the drivers in JavaScript share: their command line, how a promise is told, and a server's setting.
+// What the drivers in JavaScript share: their command line, how a promise is told, a server's setting, the cycle.
 
+import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -86,16 +87,48 @@ export async function run(work) {
 export const serveArguments = ["serve", "--fixtures", "--running=1", "--log-level=off"];
 
 /** Nothing of the machine's own state within the server's reach. */
-export function serverEnvironment(folder) {
-  mkdirSync(join(folder, "root"), { recursive: true });
+export function serverEnvironment(folder, root = join(folder, "root")) {
+  mkdirSync(root, { recursive: true });
   return {
-    PINTLE_ROOT: join(folder, "root"),
+    PINTLE_ROOT: root,
     PINTLE_STATE_DIR: join(folder, "state"),
     MCP_READY_FILE: join(folder, "ready"),
     SYN_SCHEMAS_DIR: options.schemas,
     SYN_EXAMPLES_DIR: options.examples,
     SYN_BACKEND_URL: options.backend,
   };
+}
+
+/** A part of calls.json with what is known by now in the place of its `$` texts. */
+function filled(part, known) {
+  const text = Object.entries(known).reduce(
+    (text, [name, value]) => text.replaceAll(`"$${name}"`, () => JSON.stringify(value)),
+    JSON.stringify(part),
+  );
+  return JSON.parse(text);
+}
+
+/**
+ * Plays the cycle of a file, step by step. `call` and `read` put a question to the server; `$hash` is what the
+ * server last gave for a hash, `$stale` the one before it, and `$sha256` what it has to be.
+ */
+export async function cycle(client, call, read, steps = calls.cycle) {
+  const known = { draft: `${client}-draft.txt`, kept: `${client}.txt` };
+  for (const [index, step] of steps.entries()) {
+    await promise(client, `cycle ${index + 1} ${step.tool ?? `read ${step.read}`}`, async () => {
+      if (step.text) {
+        known.text = step.text;
+        known.sha256 = createHash("sha256").update(step.text).digest("hex");
+        known.base64 = Buffer.from(step.text).toString("base64");
+      }
+      if (step.read) return isContent(step.read, filled(step.gives, known), await read(step.read));
+      const result = await call(step.tool, filled(step.with, known));
+      if (step.fails) return isBad(result, step.fails);
+      isGood({ gives: filled(step.gives, known) }, result);
+      const { hash = known.hash } = result.structuredContent;
+      if (hash !== known.hash) Object.assign(known, { hash, stale: known.hash });
+    });
+  }
 }
 
 function textOf(result) {
@@ -110,15 +143,19 @@ export function isGood(tool, result) {
   same(textOf(result), gives, result);
 }
 
-export function isBad(result) {
+export function isBad(result, code = "INVALID_REQUEST") {
   demand(result.isError === true, "isError", result);
-  demand(textOf(result).code === "INVALID_REQUEST", "the code INVALID_REQUEST", result);
+  demand(textOf(result).code === code, `the code ${code}`, result);
 }
 
-export function isResource(resource, { contents }) {
-  demand(contents.length === 1 && contents[0].uri === resource.uri, `one content of ${resource.uri}`, contents);
+export function isResource(resource, result) {
   const file = join(options[resource.folder], resource.file);
-  same(JSON.parse(contents[0].text), JSON.parse(readFileSync(file, "utf8")), contents);
+  isContent(resource.uri, JSON.parse(readFileSync(file, "utf8")), result);
+}
+
+function isContent(uri, gives, { contents }) {
+  demand(contents.length === 1 && contents[0].uri === uri, `one content of ${uri}`, contents);
+  same(JSON.parse(contents[0].text), gives, contents);
 }
 
 export const names = (list, field) => list.map((item) => item[field]);

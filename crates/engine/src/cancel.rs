@@ -24,9 +24,11 @@ pub enum CancelReason {
 }
 
 const OPEN: u8 = 0;
+/// It has finished, or can no longer be kept from it.
 const FINISHED: u8 = 1;
+const EXPIRED: u8 = 5;
 
-/// The one switch of one call: it is either cancelled or finished, never both.
+/// The one switch of one call: it is either cancelled or over its deadline or finished, never two of these.
 #[derive(Debug)]
 pub struct Cancel {
     state: AtomicU8,
@@ -84,6 +86,17 @@ impl Cancel {
             return Ok(());
         }
         self.fault().map_or(Ok(()), Err)
+    }
+
+    /// Makes the call one that comes to its own end. Says whether it does: not if it was cancelled or is over
+    /// its deadline.
+    pub(crate) fn commit(&self) -> bool {
+        self.settle(FINISHED)
+    }
+
+    /// Marks the call as over its deadline. Says whether it is: not if it was cancelled or comes to its own end.
+    pub(crate) fn expire(&self) -> bool {
+        self.settle(EXPIRED)
     }
 
     fn settle(&self, state: u8) -> bool {

@@ -10,7 +10,7 @@ use pintle_contract::{ErrorCode, Fault, Stage};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use crate::progress::Progress;
+use crate::{cancel::Cancel, progress::Progress};
 
 /// Who is calling: the local user on a pipe, or a token's issuer and subject.
 #[derive(Clone, Debug)]
@@ -67,6 +67,7 @@ pub struct CallContext {
     /// Fires when the call is cancelled, over its deadline or answered: whatever still works may stop.
     pub(crate) ended: CancellationToken,
     pub(crate) progress: Progress,
+    pub(crate) cancel: Arc<Cancel>,
     pub(crate) _slot: Option<Arc<OwnedSemaphorePermit>>,
 }
 
@@ -78,6 +79,7 @@ impl CallContext {
             caller: Arc::new(caller),
             ended: CancellationToken::new(),
             progress: Progress::silent(),
+            cancel: Arc::default(),
             _slot: None,
         }
     }
@@ -100,6 +102,12 @@ impl CallContext {
     /// Whether nobody waits for the work any more. Long computations ask now and then.
     pub fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
+    }
+
+    /// To be asked once, right before a change that cannot be undone. If this says yes, the call can be neither
+    /// cancelled nor timed out any more, and its caller is told what came of it; if no, nothing may happen.
+    pub fn commit(&self) -> bool {
+        self.cancel.commit()
     }
 
     /// Runs a computation where it may take its time. A tool must not compute for more than about a

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -401,7 +402,7 @@ impl Engine {
         tool: &Entry,
         work: Prepared<'_>,
         caller: Arc<Caller>,
-        cancel: &Cancel,
+        cancel: &Arc<Cancel>,
         progress: Progress,
     ) -> Outcome {
         let name = &tool.tool.definition().name;
@@ -409,15 +410,26 @@ impl Engine {
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
             let slot = Arc::new(self.admission.admit(cancel).await?);
-            let context = CallContext { caller, ended, progress: progress.clone(), _slot: Some(slot) };
+            let context = CallContext {
+                caller,
+                ended,
+                progress: progress.clone(),
+                cancel: Arc::clone(cancel),
+                _slot: Some(slot),
+            };
             let work = AssertUnwindSafe(async { (work.run)(context).await }).catch_unwind();
             work.await.unwrap_or_else(|_| Err(panicked()))
         };
-        let (came_to_its_end, result) = tokio::select! {
-            biased;
-            () = cancel.token().cancelled() => (false, Err(cancel.cancelled_fault())),
-            result = work => (true, result),
-            fault = missed_deadline(self.options.timeouts.of(name)) => (false, Err(fault)),
+        let mut work = pin!(work);
+        let mut deadline = pin!(missed_deadline(self.options.timeouts.of(name)).fuse());
+        let (came_to_its_end, result) = loop {
+            tokio::select! {
+                biased;
+                () = cancel.token().cancelled() => break (false, Err(cancel.cancelled_fault())),
+                result = &mut work => break (true, result),
+                // What cannot be undone any more is told, however late.
+                fault = &mut deadline => if cancel.expire() { break (false, Err(fault)) },
+            }
         };
         progress.close(came_to_its_end);
         match result {

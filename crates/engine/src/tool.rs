@@ -190,15 +190,22 @@ fn drop_rust_formats(schema: &mut Value) {
 
 /// JSON Schema calls 1.0 an integer; Rust does not. Writes such arguments as the integers that they are.
 fn settle_integers(arguments: &mut Value, schema: &Value) {
-    let Value::Object(arguments) = arguments else { return };
-    for (name, value) in arguments {
-        if !value.is_f64() || schema["properties"][name.as_str()]["type"] != "integer" {
-            continue;
+    match arguments {
+        Value::Object(members) => {
+            for (name, value) in members {
+                settle_integers(value, &schema["properties"][name.as_str()]);
+            }
         }
-        // The schema has seen that it is whole and within bounds.
-        *value = match value.as_f64().unwrap_or_default() {
-            float if float < 0.0 => json!(float as i64),
-            float => json!(float as u64),
-        };
+        Value::Array(elements) if schema["items"]["type"] == "integer" => {
+            elements.iter_mut().for_each(|element| settle_integers(element, &schema["items"]));
+        }
+        // The schema has seen that it is whole.
+        number if number.is_f64() && schema["type"] == "integer" => {
+            *number = match number.as_f64().unwrap_or_default() {
+                float if float < 0.0 => json!(float as i64),
+                float => json!(float as u64),
+            };
+        }
+        _ => {}
     }
 }

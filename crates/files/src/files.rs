@@ -36,26 +36,42 @@ impl Files {
         vec![Arc::new(ListResources(Arc::clone(self)))]
     }
 
-    /// Does something with the store, where it may take its time.
+    /// Does something with the store, where it may take its time; `paths` are what it is done to.
     pub(crate) async fn with_store<T: Send + 'static>(
         self: &Arc<Self>,
         call: &CallContext,
-        path: &WorkspacePath,
-        work: impl FnOnce(&dyn Store, &Terms<'_>) -> Result<T, StoreError> + Send + 'static,
+        paths: Paths,
+        work: impl FnOnce(&dyn Store, &Paths, &Terms<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Fault> {
-        let (files, path) = (Arc::clone(self), path.clone());
+        let files = Arc::clone(self);
         let done = call.compute(move |call| {
             let permit =
                 |verb, path: &WorkspacePath| call.caller().require(&Access::Path(verb, path.clone()));
             let has_ended = || call.has_ended();
-            let terms = Terms { permit: &permit, rules: files.rules.as_ref(), has_ended: &has_ended };
+            let commit = || call.commit();
+            let rules = files.rules.as_ref();
+            let terms = Terms { permit: &permit, rules, has_ended: &has_ended, commit: &commit };
             let store = files.store.as_ref();
-            work(store, &terms).map_err(|error| match error {
-                StoreError::NotFound => not_found(&path, store, &terms),
-                error => fault(error, &path),
+            work(store, &paths, &terms).map_err(|error| match (error, &paths) {
+                (StoreError::NotFound, Paths { path, .. }) => not_found(path, store, &terms),
+                (StoreError::Target(error), Paths { to: Some(to), .. }) => fault(*error, to),
+                (error, Paths { path, .. }) => fault(error, path),
             })
         });
         done.await?
+    }
+}
+
+/// What a call is about.
+pub(crate) struct Paths {
+    pub(crate) path: WorkspacePath,
+    /// Where it moves to.
+    pub(crate) to: Option<WorkspacePath>,
+}
+
+impl From<WorkspacePath> for Paths {
+    fn from(path: WorkspacePath) -> Self {
+        Self { path, to: None }
     }
 }
 
@@ -70,7 +86,7 @@ pub(crate) fn path(text: &str) -> Result<WorkspacePath, Fault> {
 /// The hash that a caller wrote.
 pub(crate) fn hash(text: &str) -> Result<Hash, Fault> {
     Hash::parse(text).ok_or_else(|| {
-        Fault::new(ErrorCode::InvalidRequest, "`hash` is not a hash: it has 64 hexadecimal digits")
+        Fault::new(ErrorCode::InvalidRequest, "`hash` is not a hash, which is 64 hexadecimal digits")
             .hint("text.read and file.read give the hash of a file")
     })
 }
@@ -80,7 +96,7 @@ pub(crate) fn hash(text: &str) -> Result<Hash, Fault> {
 pub(crate) fn stale(found: Hash, is_told: bool) -> Fault {
     let changed = "the file has changed since it was read; nothing was done";
     match is_told {
-        true => Fault::new(ErrorCode::Conflict, format!("{changed}. Its hash is now {found}"))
+        true => Fault::new(ErrorCode::Conflict, format!("{changed}. Its current hash is {found}"))
             .hint("read it again; if the lines are still as you gave them, repeat the edit with that hash")
             .details(json!({"currentHash": found.to_string()})),
         false => Fault::new(ErrorCode::Conflict, changed).hint("read it again and decide anew"),
@@ -89,7 +105,7 @@ pub(crate) fn stale(found: Hash, is_told: bool) -> Fault {
 
 /// The fault of a file that is not there, with what may have been meant.
 fn not_found(path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
-    let fault = Fault::new(ErrorCode::NotFound, format!("there is no file {path}"));
+    let fault = Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
     let hint = "file.list shows what lies in a folder";
     let mut missing = path.clone();
     while let Some((folder, name)) = missing.split_last() {
@@ -119,7 +135,7 @@ fn is_alike(name: &str, other: &str) -> bool {
 fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
     let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);
     match error {
-        StoreError::NotFound => Fault::new(ErrorCode::NotFound, format!("there is no file {path}")),
+        StoreError::NotFound => Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}")),
         StoreError::IsFile => invalid(format!("{path} is a file, not a folder"))
             .hint("text.read gives its lines, file.read its bytes"),
         StoreError::IsFolder => {
@@ -138,6 +154,12 @@ fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
         }
         StoreError::Stale(found) => stale(found, false),
         StoreError::NameTooLong => invalid(format!("{path} has a name that is too long for this system")),
+        StoreError::Target(error) => fault(*error, path),
+        StoreError::Blocked => {
+            let message =
+                format!("{path} cannot be changed: something in its folder has the name .pintle-tmp");
+            Fault::new(ErrorCode::Forbidden, message).hint("a person has to move that away")
+        }
         StoreError::Reserved => invalid(format!("{path} has a name that is kept for unfinished files")),
         StoreError::Refused(fault) => fault,
         StoreError::Ended => Fault::new(ErrorCode::Cancelled, "nobody waits for the result any more"),

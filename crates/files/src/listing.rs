@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    files::Files,
+    files::{Files, Paths},
     store::{Entry, Kind, Store, Terms},
 };
 
@@ -52,15 +52,14 @@ impl Listing {
 pub(crate) async fn list(
     files: &Arc<Files>,
     call: &CallContext,
-    path: &WorkspacePath,
+    path: WorkspacePath,
 ) -> Result<Listing, Fault> {
-    let listed = path.clone();
-    let work = move |store: &dyn Store, terms: &Terms<'_>| {
-        let mut entries = store.list(&listed, terms)?;
+    let work = |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+        let mut entries = store.list(&paths.path, terms)?;
         entries.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
         Ok(Listing { entries: entries.into_iter().map(Listed::from).collect() })
     };
-    files.with_store(call, path, work).await
+    files.with_store(call, path.into(), work).await
 }
 
 impl From<Entry> for Listed {

@@ -38,7 +38,7 @@ impl Resources for ListResources {
         Box::pin(async move {
             let path = files::path(&decode_address(rest)?)?;
             call.caller().require(&Access::Path(Verb::Read, path.clone()))?;
-            let listing = listing::list(&self.0, call, &path).await?;
+            let listing = listing::list(&self.0, call, path).await?;
             let text = call.compute(move |_| serde_json::to_string(&listing)).await?;
             let text = text.map_err(|error| Fault::internal(error.to_string()))?;
             Ok(ResourceContent { mime_type: MIME_TYPE, text })
@@ -57,7 +57,7 @@ impl Resources for ListResources {
                 return Vec::new();
             }
             // A folder that is not there has nothing to complete with.
-            let listing = listing::list(&self.0, &CallContext::apart(caller.clone()), &path).await;
+            let listing = listing::list(&self.0, &CallContext::apart(caller.clone()), path).await;
             let names = listing.iter().flat_map(Listing::folders).filter(|name| name.starts_with(beginning));
             names.map(|name| format!("{folder}{name}/")).collect()
         })

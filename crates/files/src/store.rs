@@ -105,6 +105,9 @@ pub struct Terms<'a> {
     pub rules: &'a dyn Rules,
     /// Whether nobody waits for the result any more.
     pub has_ended: &'a dyn Fn() -> bool,
+    /// Asked once, when all is ready and the change would be seen in the next step: whether it may happen. After
+    /// a yes it does, and its caller is told so.
+    pub commit: &'a dyn Fn() -> bool,
 }
 
 /// What must hold of the content of files.
@@ -170,8 +173,12 @@ pub enum StoreError {
     Stale(Hash),
     /// A name on the way is longer than the store can hold.
     NameTooLong,
+    /// Something that is not the store's has the name that it needs for a change.
+    Blocked,
     /// The name is one that the store keeps for itself.
     Reserved,
+    /// Something is wrong with the other place of a move.
+    Target(Box<StoreError>),
     /// It must not happen.
     Refused(Fault),
     /// Nobody waits for it any more.

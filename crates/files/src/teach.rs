@@ -1,5 +1,6 @@
 //! Errors that say what was found, what was expected and what to do next.
 
+mod clues;
 mod nearest_line;
 
 use std::ops::Range;
@@ -7,10 +8,10 @@ use std::ops::Range;
 use pintle_contract::{ErrorCode, Fault};
 use serde_json::json;
 
-use self::nearest_line::{Near, NearestLine};
+use self::{clues::Clues, nearest_line::Near};
 use crate::{
     store::{Source, StoreError},
-    text::{Finder, Line, Sight, lines_of, survey},
+    text::{Finder, Found, Line, Sight, lines_to_find, survey},
 };
 
 /// How much of a line is shown.
@@ -25,26 +26,37 @@ pub(crate) fn not_text(place: u64) -> Fault {
         .hint("file.read gives any file's bytes in Base64")
 }
 
-pub(crate) fn too_much(lines: u64, size: u64) -> Fault {
+pub(crate) fn too_much(lines: u64, size: u64, is_one_line: bool) -> Fault {
+    let (what, hint) = match is_one_line {
+        true => ("the line has", "a line as long as this cannot be given, by no tool"),
+        false => ("the lines have", "read fewer lines at a time"),
+    };
     Fault::new(
         ErrorCode::InvalidRequest,
-        format!("the lines have more than 8 MiB; the file has {lines} lines and {size} bytes"),
+        format!("{what} more than 8 MiB; the file has {lines} lines and {size} bytes"),
     )
-    .hint("read fewer lines at a time")
+    .hint(hint)
     .details(json!({"totalLines": lines, "size": size}))
 }
 
 /// What a caller gave is there more than once.
-pub(crate) fn ambiguous(count: u64, found: &[crate::text::Found]) -> Fault {
+pub(crate) fn ambiguous(count: u64, found: &[Found]) -> Fault {
     let lines: Vec<u64> = found.iter().map(|found| found.line).collect();
-    let told: Vec<String> = lines.iter().map(u64::to_string).collect();
     let more = if count > lines.len() as u64 { " and more" } else { "" };
+    let told = at(&lines);
     Fault::new(
         ErrorCode::InvalidRequest,
-        format!("the given lines are there {count} times, at lines {}{more}", told.join(", ")),
+        format!("the given lines are there {count} times, at {told}{more}; they must be there once"),
     )
-    .hint("narrow `lines` to one of them, or give more lines around it")
+    .hint("narrow `lines` to one of these places, or give more lines around it")
     .details(json!({"lines": lines, "count": count}))
+}
+
+/// What a caller gave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    Old,
+    Anchor,
 }
 
 /// What a caller gave is not where it should be: says what is there instead, and where it is, or what is
@@ -52,65 +64,95 @@ pub(crate) fn ambiguous(count: u64, found: &[crate::text::Found]) -> Fault {
 pub(crate) fn not_as_given(
     source: &dyn Source,
     range: &Range<u64>,
-    given: &str,
+    (kind, given): (Given, &str),
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Fault, StoreError> {
-    let wanted = lines_of(given);
-    let first = wanted.first().copied().unwrap_or_default();
-    let mut finder = Finder::new(wanted.clone());
-    let mut search = NearestLine::new(first);
-    let mut differs: Option<(u64, String, &[u8])> = None;
-    let mut begun: Option<(usize, u64, String)> = None;
-    let sight = Sight { lines: 1..u64::MAX, longest: finder.longest().max(search.longest()) };
+    let wanted = lines_to_find(given);
+    if kind == Given::Anchor && wanted.len() > 1 {
+        return Ok(anchor_of_several(wanted.len(), &wanted));
+    }
+    let mut clues = Clues::new(&wanted, range);
+    let sight = Sight { lines: 1..u64::MAX, longest: clues.longest() };
     survey(source, sight, has_ended, &mut |line: Line<'_>| {
-        let matched = finder.matched();
-        finder.take(&line);
-        let is_broken_off = matched > 0 && finder.matched() <= matched;
-        if is_broken_off && begun.as_ref().is_none_or(|(most, ..)| matched > *most) {
-            begun = Some((matched, line.number, show(line.content)));
-        }
-        if differs.is_none() && line.number >= range.start {
-            let expected = wanted.get(usize::try_from(line.number - range.start).unwrap_or(usize::MAX));
-            if let Some(expected) = expected.filter(|expected| **expected != line.content) {
-                differs = Some((line.number, show(line.content), expected));
-            }
-        }
-        search.take(&line);
+        clues.take(&line);
         Ok(())
     })?;
-    let places: Vec<u64> = finder.found.iter().map(|found| found.line).collect();
-    let is_one_place = range.end - range.start <= wanted.len() as u64;
-    let (mut message, mut details) = match differs {
+    let first = show(wanted.first().copied().unwrap_or_default());
+    let is_one_place = kind == Given::Anchor || range.end - range.start <= wanted.len() as u64;
+    let (found, without_last) = (places(&clues.finder), clues.without_last.as_ref().map(places));
+    let instead = match &clues.differs {
         Some((number, text, expected)) if is_one_place => {
-            (format!("line {number} is `{text}`, not `{}`", show(expected)), json!({"line": number}))
+            format!("line {number} is `{text}`, not `{}`", show(expected))
         }
-        _ => {
-            let last = range.end - 1;
-            let message = format!("`{}` is not among lines {} to {last}", show(first), range.start);
-            (message, json!({"line": range.start}))
-        }
+        _ => format!("`{first}` is not among lines {} to {}", range.start, range.end - 1),
     };
-    if let Some(place) = places.first() {
-        message.push_str(&format!("; that is at line {place}"));
-        details["found"] = json!(places);
-    } else if let Some((matched, number, text)) = begun {
+    let whole = "give whole lines exactly as text.read shows them, without the last newline";
+    let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);
+    Ok(if let [place, ..] = found[..] {
+        let (last, count) = (place + wanted.len() as u64 - 1, wanted.len() as u64);
+        let (message, hint) = match kind {
+            Given::Anchor => (format!("{instead}; that is at line {place}"), format!("give `line` {place}")),
+            Given::Old if count == 1 => (
+                format!("{instead}; that is at {}", at(&found)),
+                format!("give `lines` [{place}, {}]", place + 1),
+            ),
+            Given::Old => (
+                format!(
+                    "the given lines are lines {place} to {last}, which are not all among those of `lines`"
+                ),
+                format!("give `lines` [{place}, {}]", last + 1),
+            ),
+        };
+        invalid(message).hint(hint).details(json!({"line": range.start, "found": found}))
+    } else if let Some([place, ..]) = without_last.as_deref() {
+        invalid(format!(
+            "the given lines are at line {place}, but for the newline at their end, which stands for one more line"
+        ))
+        .hint("leave the last newline out")
+        .details(json!({"line": place}))
+    } else if let Some((matched, number, text)) = clues.broken_off() {
         let expected = show(wanted.get(matched).copied().unwrap_or_default());
-        message = format!(
-            "the given lines are there up to line {}, but line {number} is `{text}`, not `{expected}`",
-            number - 1
-        );
-        details["line"] = json!(number);
-    } else if let Some(Near { number, text, difference }) = search.nearest {
-        message.push_str(&format!("; the nearest is line {number}, `{text}`, which {}", difference.told()));
-        details["nearest"] = json!(number);
+        let begin = number - matched as u64;
+        let then = match text {
+            Some(text) => format!("line {number} is `{text}`, not `{expected}`"),
+            None => format!("the file ends with line {}, without `{expected}`", number - 1),
+        };
+        invalid(format!("the given lines begin at line {begin}, but {then}"))
+            .hint(whole)
+            .details(json!({"line": number}))
+    } else if let Some(Near { number, text, difference }) = &clues.nearest.nearest {
+        invalid(format!("{instead}; the nearest is line {number}, `{text}`, which {}", difference.told()))
+            .hint(whole)
+            .details(json!({"line": range.start, "nearest": number}))
+    } else {
+        invalid(instead).hint(whole).details(json!({"line": range.start}))
+    })
+}
+
+fn anchor_of_several(count: usize, wanted: &[&[u8]]) -> Fault {
+    let first = show(wanted.first().copied().unwrap_or_default());
+    Fault::new(
+        ErrorCode::InvalidRequest,
+        format!("`anchor` is one line, without its newline, and {count} lines were given"),
+    )
+    .hint(format!("give only the line that is inserted before: `{first}`"))
+}
+
+fn places(finder: &Finder<'_>) -> Vec<u64> {
+    finder.found.iter().map(|found| found.line).collect()
+}
+
+fn at(lines: &[u64]) -> String {
+    format!("{} {}", if lines.len() == 1 { "line" } else { "lines" }, and(lines))
+}
+
+/// Numbers as a sentence has them.
+fn and(numbers: &[u64]) -> String {
+    let told: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    match told.as_slice() {
+        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+        told => told.concat(),
     }
-    // With it the given lines end with one that is empty.
-    if given.ends_with('\n') {
-        message.push_str("; the newline at its end stands for one more line, which is empty: leave it out");
-    }
-    Ok(Fault::new(ErrorCode::InvalidRequest, message)
-        .hint("give whole lines exactly as text.read shows them, without the last newline")
-        .details(details))
 }
 
 /// A line, cut where it gets long.

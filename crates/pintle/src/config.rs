@@ -113,7 +113,10 @@ impl FileConfig {
         let value = serde_json::to_value(table).map_err(|error| error.to_string())?;
         let schema = schemars::schema_for!(Self).to_value();
         let schema = SchemaRegistry::default().load(&schema).map_err(|fault| fault.to_string())?;
-        if let Some(first) = schema.mismatches(&value, "key").first() {
+        let mismatches = schema.mismatches(&value, "key");
+        // A key that is misspelt may be missing, too; the unknown one tells more.
+        let unknown = mismatches.iter().find(|mismatch| mismatch.message.starts_with("unknown"));
+        if let Some(first) = unknown.or(mismatches.first()) {
             let line = line_of_key(text, &first.path);
             let place = line.map_or(String::new(), |line| format!("line {line}: "));
             return Err(format!("{place}{}", first.message));

@@ -256,10 +256,19 @@ impl Workspace {
 }
 
 impl Workspace {
-    /// The path that the tools have for a place on this machine, if it lies in the root.
+    /// The path that the tools have for a place on this machine, once all links are followed, if it lies in the root.
     pub fn place_in_root(&self, path: &Path) -> Option<WorkspacePath> {
-        let resolved = resolve_existing(&std::path::absolute(path).ok()?);
-        WorkspacePath::parse(resolved.strip_prefix(&self.root).ok()?.to_str()?).ok()
+        self.below_root(&resolve_existing(&std::path::absolute(path).ok()?))
+    }
+
+    /// The same for the name itself, which may be that of a link.
+    pub fn name_in_root(&self, path: &Path) -> Option<WorkspacePath> {
+        let path = std::path::absolute(path).ok()?;
+        self.below_root(&resolve_existing(path.parent()?).join(path.file_name()?))
+    }
+
+    fn below_root(&self, path: &Path) -> Option<WorkspacePath> {
+        WorkspacePath::parse(path.strip_prefix(&self.root).ok()?.to_str()?).ok()
     }
 }
 

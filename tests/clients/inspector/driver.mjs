@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 
 import {
   calls,
+  cycle,
   demand,
   holds,
   isBad,
@@ -36,7 +37,9 @@ const LAUNCHER = fileURLToPath(new URL(`node_modules/${PACKAGE}/clients/launcher
 function ask(parent, era, method, more = []) {
   const folder = mkdtempSync(join(parent, "server-"));
   const before = ["--cli", "--format", "json", "--quiet", "--protocol-era", era, "--method", method, ...more];
-  const settings = Object.entries(serverEnvironment(folder)).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
+  // Each question has a server of its own, and all have one root.
+  const environment = serverEnvironment(folder, join(parent, "root"));
+  const settings = Object.entries(environment).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
   const server =
     options.transport === "http"
       ? ["--transport", "http", "--server-url", options.target]
@@ -50,8 +53,7 @@ function ask(parent, era, method, more = []) {
   };
   return new Promise((resolve) => {
     // The inspector keeps settings in the home folder; those of whoever runs this are none of its business.
-    const environment = { ...process.env, HOME: folder };
-    const how = { env: environment, detached: true, stdio: ["ignore", "pipe", "pipe"] };
+    const how = { env: { ...process.env, HOME: folder }, detached: true, stdio: ["ignore", "pipe", "pipe"] };
     const child = spawn(process.execPath, [LAUNCHER, ...before, ...server], how);
     const told = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"]) {
@@ -73,10 +75,19 @@ async function good(...question) {
   return answer.result;
 }
 
-const called = (tool, given) => ["--tool-name", tool.name, "--tool-args-json", JSON.stringify(given)];
-
-async function everything(folder, era, tools, resources) {
-  const check = (name, work) => promise(`inspector-${VERSION}-${era}`, name, work);
+async function everything(folder, era, tools, resources, steps) {
+  const client = `inspector-${VERSION}-${era}`;
+  const check = (name, work) => promise(client, name, work);
+  const call = async (name, given) => {
+    const more = ["--tool-name", name, "--tool-args-json", JSON.stringify(given)];
+    const answer = await ask(folder, era, "tools/call", more);
+    const isTold = answer.result?.isError
+      ? answer.status !== 0 && answer.error?.code === "tool_is_error"
+      : answer.status === 0 && answer.result;
+    demand(isTold, "a result and the exit that goes with it", answer);
+    return answer.result;
+  };
+  const read = (uri) => good(folder, era, "resources/read", ["--uri", uri]);
   // The strict list also ends with a failure if a tool's schema is one that clients cannot take.
   await check("tools/list", async () => {
     const listed = await good(folder, era, "tools/list", ["--strict"]);
@@ -84,27 +95,22 @@ async function everything(folder, era, tools, resources) {
   });
   for (const tool of tools) {
     // Two at a time: most of a run is the inspector's own start.
-    const well = check(`${tool.name} well`, async () => {
-      isGood(tool, await good(folder, era, "tools/call", called(tool, tool.good)));
-    });
-    const badly = check(`${tool.name} badly`, async () => {
-      const answer = await ask(folder, era, "tools/call", called(tool, tool.bad));
-      demand(answer.status !== 0 && answer.error?.code === "tool_is_error", "the exit of a failed tool", answer);
-      isBad(answer.result);
-    });
+    // What has no good call of its own is called well in the cycle.
+    const well =
+      tool.good && check(`${tool.name} well`, async () => isGood(tool, await call(tool.name, tool.good)));
+    const badly = check(`${tool.name} badly`, async () => isBad(await call(tool.name, tool.bad)));
     await Promise.all([well, badly]);
   }
+  await cycle(client, call, read, steps);
   await check("resources/list", async () => {
-    holds(names(calls.resources, "uri"), names((await good(folder, era, "resources/list")).resources, "uri"));
+    holds(calls.listed, names((await good(folder, era, "resources/list")).resources, "uri"));
   });
   await check("resources/templates/list", async () => {
     const listed = await good(folder, era, "resources/templates/list");
     holds(calls.templates, names(listed.resourceTemplates, "uriTemplate"));
   });
   for (const resource of resources) {
-    await check(`read ${resource.uri}`, async () => {
-      isResource(resource, await good(folder, era, "resources/read", ["--uri", resource.uri]));
-    });
+    await check(`read ${resource.uri}`, async () => isResource(resource, await read(resource.uri)));
   }
   const [uri] = calls.missing;
   await check(`read missing ${uri}`, async () => {
@@ -115,7 +121,7 @@ async function everything(folder, era, tools, resources) {
 }
 
 await run(async (folder) => {
-  await everything(folder, "legacy", calls.tools, calls.resources);
-  // A process a question is slow, and the tools are the same in both eras: one of each kind will do.
-  await everything(folder, "modern", calls.tools.slice(1, 2), calls.resources.slice(0, 1));
+  await everything(folder, "legacy", calls.tools, calls.resources, calls.cycle);
+  // A process a question is slow, and the tools are the same in both eras: one of each kind will do, and no cycle.
+  await everything(folder, "modern", calls.tools.slice(1, 2), calls.resources.slice(0, 1), []);
 });

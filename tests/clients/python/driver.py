@@ -7,6 +7,8 @@ Prints `ok CLIENT TRANSPORT PROMISE` for each promise that holds and stops at th
 """
 
 import argparse
+import base64
+import hashlib
 import json
 import sys
 import tempfile
@@ -154,6 +156,23 @@ def text_of(result):
     return json.loads(content[0]["text"])
 
 
+def is_good(gives, result):
+    demand(not result.get("isError"), "a success", result)
+    demand(result.get("structuredContent") == gives, f"structuredContent {json.dumps(gives)}", result)
+    demand(text_of(result) == gives, "the same in the text", result)
+
+
+def is_bad(code, result):
+    demand(result.get("isError") is True, "isError", result)
+    demand(text_of(result).get("code") == code, f"the code {code}", result)
+
+
+def is_content(uri, gives, result):
+    contents = result["contents"]
+    demand(len(contents) == 1 and contents[0]["uri"] == uri, f"one content of {uri}", contents)
+    demand(json.loads(contents[0]["text"]) == gives, json.dumps(gives), contents)
+
+
 async def error_of(awaitable, expected):
     try:
         result = await awaitable
@@ -162,9 +181,18 @@ async def error_of(awaitable, expected):
     raise Broken(f"expected {expected}, got the result {json.dumps(result)}")
 
 
+def filled(part, known):
+    """A part of calls.json with what is known by now in the place of its `$` texts."""
+    text = json.dumps(part)
+    for name, value in known.items():
+        text = text.replace(f'"${name}"', json.dumps(value))
+    return json.loads(text)
+
+
 class Run:
-    def __init__(self, label, options):
-        self.label = label
+    def __init__(self, name, options):
+        self.name = name
+        self.label = f"{name} {options.transport}"
         self.options = options
 
     async def promise(self, name, check, *arguments):
@@ -189,8 +217,11 @@ class Run:
         await self.promise("protocol version", self.protocol)
         await self.promise("tools/list", self.tools)
         for tool in CALLS["tools"]:
-            await self.promise(f"{tool['name']} well", self.well, tool)
+            # What has no good call of its own is called well in the cycle.
+            if "good" in tool:
+                await self.promise(f"{tool['name']} well", self.well, tool)
             await self.promise(f"{tool['name']} badly", self.badly, tool)
+        await self.cycle()
         await self.promise("unknown tool", self.unknown_tool)
         await self.promise("resources/list", self.resources)
         await self.promise("resources/templates/list", self.templates)
@@ -212,15 +243,34 @@ class Run:
 
     async def well(self, tool):
         gives = json.loads(json.dumps(tool["gives"]).replace("BACKEND", self.options.backend))
-        result = await self.client.call(tool["name"], tool["good"])
-        demand(not result.get("isError"), "a success", result)
-        demand(result.get("structuredContent") == gives, f"structuredContent {json.dumps(gives)}", result)
-        demand(text_of(result) == gives, "the same in the text", result)
+        is_good(gives, await self.client.call(tool["name"], tool["good"]))
 
     async def badly(self, tool):
-        result = await self.client.call(tool["name"], tool["bad"])
-        demand(result.get("isError") is True, "isError", result)
-        demand(text_of(result).get("code") == "INVALID_REQUEST", "the code INVALID_REQUEST", result)
+        is_bad("INVALID_REQUEST", await self.client.call(tool["name"], tool["bad"]))
+
+    async def cycle(self):
+        """Plays the cycle of a file: `$hash` is what the server last gave for a hash, `$stale` the one before
+        it, and `$sha256` what it has to be."""
+        known = {"draft": f"{self.name}-draft.txt", "kept": f"{self.name}.txt"}
+        for number, step in enumerate(CALLS["cycle"], 1):
+            what = step.get("tool") or f"read {step['read']}"
+            await self.promise(f"cycle {number} {what}", self.step, step, known)
+
+    async def step(self, step, known):
+        if "text" in step:
+            stored = step["text"].encode()
+            known["text"] = step["text"]
+            known["sha256"] = hashlib.sha256(stored).hexdigest()
+            known["base64"] = base64.b64encode(stored).decode()
+        if "read" in step:
+            return is_content(step["read"], filled(step["gives"], known), await self.client.read(step["read"]))
+        result = await self.client.call(step["tool"], filled(step["with"], known))
+        if "fails" in step:
+            return is_bad(step["fails"], result)
+        is_good(filled(step["gives"], known), result)
+        found = result["structuredContent"].get("hash", known.get("hash"))
+        if found != known.get("hash"):
+            known.update(hash=found, stale=known.get("hash"))
 
     async def unknown_tool(self):
         error = await error_of(self.client.call("list_shemas", {}), "an error")
@@ -228,8 +278,7 @@ class Run:
 
     async def resources(self):
         listed = {resource["uri"] for resource in (await self.client.list_resources())["resources"]}
-        wanted = {resource["uri"] for resource in CALLS["resources"]}
-        demand(wanted <= listed, f"all of {sorted(wanted)}", sorted(listed))
+        demand(set(CALLS["listed"]) <= listed, f"all of {CALLS['listed']}", sorted(listed))
 
     async def templates(self):
         answer = await self.client.list_templates()
@@ -238,10 +287,7 @@ class Run:
 
     async def read(self, resource):
         file = Path(getattr(self.options, resource["folder"]), resource["file"])
-        contents = (await self.client.read(resource["uri"]))["contents"]
-        demand(len(contents) == 1, "one content", contents)
-        demand(contents[0]["uri"] == resource["uri"], f"the uri {resource['uri']}", contents)
-        demand(json.loads(contents[0]["text"]) == json.loads(file.read_text()), f"what is in {file}", contents)
+        is_content(resource["uri"], json.loads(file.read_text()), await self.client.read(resource["uri"]))
 
     async def read_missing(self, uri):
         error = await error_of(self.client.read(uri), "an error")
@@ -313,11 +359,10 @@ async def main(options):
             for era, mode in [("handshake", "legacy"), ("stateless", "auto")]
         ]
     for name, connected in eras:
-        label = f"{name} {options.transport}"
         # Longer than all promises of a healthy server together: for what hangs between them.
         with anyio.fail_after(4 * PATIENCE):
             async with transport_to(options) as transport, connected(transport) as client:
-                await Run(label, options).everything(client)
+                await Run(name, options).everything(client)
 
 
 def parse():

@@ -1,10 +1,12 @@
 //! Changes: each happens whole or not at all, and nothing is left of one that was refused.
 
+use std::os::fd::AsFd;
+
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use rustix::fs::{Access, AtFlags, Mode};
+use rustix::fs::{Access, AtFlags, FileType, Mode};
 
 use super::{
-    LocalFolder,
+    LocalFolder, commit,
     lock::Lock,
     problem,
     reach::Reached,
@@ -31,12 +33,10 @@ impl LocalFolder {
         })?;
         let lock = Lock::take(folder, terms.has_ended)?;
         temporary::sweep(&lock);
-        if rustix::fs::statat(&lock, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-            return Err(StoreError::Exists);
-        }
+        refuse_taken(&lock, name)?;
         let mut temporary = Temporary::create(&lock, Mode::from_raw_mode(0o666))?;
         temporary.write(content)?;
-        temporary.put(name, false, self.durability)?;
+        temporary.put(name, false, self.durability, terms)?;
         Ok(Hash::of(content))
     }
 
@@ -69,7 +69,7 @@ impl LocalFolder {
         if before.len() != after.len() || before.modified()? != after.modified()? {
             OpenFile::new(source.file.try_clone()?)?.check(expected, terms)?;
         }
-        temporary.put(&name, true, self.durability)?;
+        temporary.put(&name, true, self.durability, terms)?;
         Ok(hash)
     }
 
@@ -81,6 +81,7 @@ impl LocalFolder {
     ) -> Result<(), StoreError> {
         let reached = self.reach_name(path, terms)?;
         reached.source.check(expected, terms)?;
+        commit(terms)?;
         rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty()).map_err(problem)?;
         self.durability.settle(&reached.lock)
     }
@@ -94,8 +95,21 @@ impl LocalFolder {
     ) -> Result<(), StoreError> {
         let reached = self.reach_name(path, terms)?;
         reached.source.check(expected, terms)?;
+        self.put_elsewhere(&reached, path, to, terms).map_err(|error| match error {
+            StoreError::Ended | StoreError::Refused(_) => error,
+            error => StoreError::Target(Box::new(error)),
+        })
+    }
+
+    fn put_elsewhere(
+        &self,
+        reached: &Reached,
+        path: &WorkspacePath,
+        to: &WorkspacePath,
+        terms: &Terms<'_>,
+    ) -> Result<(), StoreError> {
         let (folder, name) = self.reach_new(to, terms, &|real| {
-            if reached.is_link && real.split_last().map(|(folder, _)| folder) != reached.folder() {
+            if reached.leads_to.is_some() && real.split_last().map(|(folder, _)| folder) != reached.folder() {
                 return Err(link_stays(path).into());
             }
             let ruled = ruled(terms, to, real);
@@ -105,9 +119,24 @@ impl LocalFolder {
             let content = judgeable(&reached.source, terms)?;
             ruled.iter().try_for_each(|place| judge(terms, place, None, &content))
         })?;
+        // Within one folder the lock is this call's own.
+        if let Some(lock) = Lock::try_take(&folder) {
+            temporary::sweep(&lock);
+        }
+        refuse_taken(&folder, name)?;
+        commit(terms)?;
         rename_to_new((&reached.lock, &reached.name), (&folder, name))?;
         self.durability.settle(&folder)?;
         self.durability.settle(&reached.lock)
+    }
+}
+
+/// Sees that nothing has a name. That it stays so until the end is for the system to see.
+fn refuse_taken(folder: impl AsFd, name: &str) -> Result<(), StoreError> {
+    match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => Err(StoreError::IsFolder),
+        Ok(_) => Err(StoreError::Exists),
+        Err(_) => Ok(()),
     }
 }
 

@@ -13,7 +13,6 @@
 mod change;
 mod folder;
 mod lock;
-mod place;
 mod reach;
 mod root;
 mod source;
@@ -128,6 +127,11 @@ impl Store for LocalFolder {
         (terms.permit)(Verb::Read, &real)?;
         folder::names(&folder, &real, terms)
     }
+}
+
+/// To be passed right before the step that changes what others see.
+fn commit(terms: &Terms<'_>) -> Result<(), StoreError> {
+    if (terms.commit)() { Ok(()) } else { Err(StoreError::Ended) }
 }
 
 /// A descriptor as a file, if it is a regular one.

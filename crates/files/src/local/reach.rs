@@ -6,7 +6,7 @@ use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::fs::{Mode, OFlags};
 
-use super::{LocalFolder, lock::Lock, problem, regular, source::OpenFile, temporary};
+use super::{LocalFolder, lock::Lock, problem, regular, root::is_reserved, source::OpenFile, temporary};
 use crate::store::{StoreError, Terms};
 
 /// How often a place is looked for anew when it changes while it is being reached.
@@ -22,8 +22,8 @@ pub(super) struct Reached {
     pub(super) lock: Lock,
     /// The file, with its content.
     pub(super) source: OpenFile,
-    /// Whether the name is that of a link to the file.
-    pub(super) is_link: bool,
+    /// Where the file is, if the name is that of a link to it.
+    pub(super) leads_to: Option<WorkspacePath>,
 }
 
 impl Reached {
@@ -37,18 +37,17 @@ impl LocalFolder {
     /// Reaches the file that a path leads to, through all links.
     pub(super) fn reach_file(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Reached, StoreError> {
         for _ in 0..TRIES {
-            let place = self.root.find_file(path)?;
-            may_write(&place.path, terms)?;
-            let Some(folder) = self.root.open_folder_of(&place)? else { continue };
-            let lock = Lock::take(folder, terms.has_ended)?;
-            temporary::sweep(&lock);
-            // Somebody may have moved it before the lock was there.
-            match open_by_name(&lock, &place.name) {
-                Ok(source) => {
-                    return Ok(Reached { place: place.path, name: place.name, lock, source, is_link: false });
-                }
-                Err(StoreError::NotFound | StoreError::Escapes) => {}
-                Err(error) => return Err(error),
+            let named = self.reach_name(path, terms)?;
+            let Some(real) = named.leads_to else { return Ok(named) };
+            drop(named.lock);
+            let reached = match self.reach_name(&real, terms) {
+                // Somebody has moved it before the lock was there.
+                Err(StoreError::NotFound) => continue,
+                reached => reached?,
+            };
+            // The place is right only if the path leads there now that the lock is held.
+            if reached.leads_to.is_none() && self.root.open_file(path)?.1 == reached.place {
+                return Ok(reached);
             }
         }
         Err(StoreError::NotFound)
@@ -56,26 +55,26 @@ impl LocalFolder {
 
     /// Reaches a name, which may be that of a link.
     pub(super) fn reach_name(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Reached, StoreError> {
-        let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
-        if temporary::is_temporary(name) {
+        if is_reserved(path) {
             return Err(StoreError::NotFound);
         }
+        let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
         let (folder, real) = self.root.open_folder(&folder).map_err(on_the_way)?;
         let place = real.join(name).ok_or(StoreError::NotFound)?;
         may_write(&place, terms)?;
         let lock = Lock::take(folder, terms.has_ended)?;
         temporary::sweep(&lock);
-        let (source, is_link) = match open_by_name(&lock, name) {
-            Ok(source) => (source, false),
+        let (source, leads_to) = match open_by_name(&lock, name) {
+            Ok(source) => (source, None),
             // That is how the system says that it is a link.
             Err(StoreError::Escapes) => {
                 let (file, real) = self.root.open_file(&place)?;
                 may_write(&real, terms)?;
-                (OpenFile::new(file)?, true)
+                (OpenFile::new(file)?, Some(real))
             }
             Err(error) => return Err(error),
         };
-        Ok(Reached { place, name: name.to_owned(), lock, source, is_link })
+        Ok(Reached { place, name: name.to_owned(), lock, source, leads_to })
     }
 
     /// Reaches a place where something is to be put: the folder, which is made if it is missing, and the path
@@ -86,10 +85,10 @@ impl LocalFolder {
         terms: &Terms<'_>,
         check: &dyn Fn(&WorkspacePath) -> Result<(), StoreError>,
     ) -> Result<(OwnedFd, &'a str), StoreError> {
-        let (folder, name) = path.split_last().ok_or(StoreError::Exists)?;
-        if temporary::is_temporary(name) {
+        if is_reserved(path) {
             return Err(StoreError::Reserved);
         }
+        let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
         for _ in 0..TRIES {
             let planned = self.root.place_of_folder(&folder).map_err(on_the_way)?;
             let place = planned.join(name).ok_or(StoreError::Reserved)?;

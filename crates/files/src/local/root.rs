@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Durability, place::Place, problem, regular, temporary};
+use super::{Durability, problem, regular, temporary};
 use crate::store::StoreError;
 
 /// The root, held open.
@@ -49,7 +49,7 @@ impl Root {
     /// Opens a regular file, and tells where it really is.
     pub(super) fn open_file(&self, path: &WorkspacePath) -> Result<(File, WorkspacePath), StoreError> {
         refuse_reserved(path)?;
-        let opened = self.open_beneath(path, READ, ResolveFlags::empty())?;
+        let opened = self.open_beneath(path, READ)?;
         let real = self.real_path(&opened, path)?;
         Ok((regular(opened)?, real))
     }
@@ -57,27 +57,12 @@ impl Root {
     /// Opens a folder, and tells where it really is.
     pub(super) fn open_folder(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         refuse_reserved(path)?;
-        let opened = self.open_beneath(path, FOLDER, ResolveFlags::empty()).map_err(|error| match error {
+        let opened = self.open_beneath(path, FOLDER).map_err(|error| match error {
             StoreError::NotFolder if self.look_at(path).is_some() => StoreError::IsFile,
             error => error,
         })?;
         let real = self.real_path(&opened, path)?;
         Ok((opened, real))
-    }
-
-    /// Finds the real place of a regular file.
-    pub(super) fn find_file(&self, path: &WorkspacePath) -> Result<Place, StoreError> {
-        let (_, real) = self.open_file(path)?;
-        Place::new(real).ok_or(StoreError::IsFolder)
-    }
-
-    /// Opens the folder of a place. None if the place has changed in the meantime.
-    pub(super) fn open_folder_of(&self, place: &Place) -> Result<Option<OwnedFd>, StoreError> {
-        match self.open_beneath(&place.folder, FOLDER, ResolveFlags::NO_SYMLINKS) {
-            Ok(folder) => Ok(Some(folder)),
-            Err(StoreError::NotFound | StoreError::NotFolder | StoreError::Escapes) => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// Where a folder is, or will be once it is made.
@@ -119,27 +104,22 @@ impl Root {
     pub(super) fn look_at(&self, path: &WorkspacePath) -> Option<(WorkspacePath, FileType, u64)> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let opened = match self.portable {
-            None => self.open_beneath(path, flags, ResolveFlags::empty()).ok()?,
-            Some(_) => self.open_beneath(path, READ, ResolveFlags::empty()).ok()?,
+            None => self.open_beneath(path, flags).ok()?,
+            Some(_) => self.open_beneath(path, READ).ok()?,
         };
         let stat = rustix::fs::fstat(&opened).ok()?;
         let real = self.real_path(&opened, path).ok()?;
         Some((real, FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
-    fn open_beneath(
-        &self,
-        path: &WorkspacePath,
-        flags: OFlags,
-        more: ResolveFlags,
-    ) -> Result<OwnedFd, StoreError> {
+    fn open_beneath(&self, path: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, StoreError> {
         // The kernel gives up on a path that others move about while it looks, and asks to try again.
         const TRIES: usize = 64;
         let text = if path.is_root() { "." } else { path.as_str() };
         if let Some(dir) = &self.portable {
-            return open_portably(dir, text, flags, more);
+            return open_portably(dir, text, flags);
         }
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | more;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..TRIES {
             match rustix::fs::openat2(&self.folder, text, flags, Mode::empty(), resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
@@ -172,19 +152,13 @@ fn place_of(opened: &OwnedFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))
 }
 
-fn open_portably(dir: &Dir, text: &str, flags: OFlags, more: ResolveFlags) -> Result<OwnedFd, StoreError> {
+fn open_portably(dir: &Dir, text: &str, flags: OFlags) -> Result<OwnedFd, StoreError> {
     let outside = |error: io::Error| match error.raw_os_error() {
         Some(code) => problem(Errno::from_raw_os_error(code)),
         // The crate's own word for a path that leaves.
         None if error.kind() == io::ErrorKind::PermissionDenied => StoreError::Escapes,
         None => StoreError::Io(error),
     };
-    if more.contains(ResolveFlags::NO_SYMLINKS)
-        && dir.canonicalize(text).map_err(outside)? != Path::new(text)
-        && text != "."
-    {
-        return Err(StoreError::Escapes);
-    }
     if flags.contains(OFlags::DIRECTORY) {
         // What the crate gives can only be a starting point; it is to be read and locked, too.
         let found = dir.open_dir(text).map_err(outside)?;
@@ -196,8 +170,10 @@ fn open_portably(dir: &Dir, text: &str, flags: OFlags, more: ResolveFlags) -> Re
 }
 
 fn refuse_reserved(path: &WorkspacePath) -> Result<(), StoreError> {
-    match path.as_str().split('/').any(temporary::is_temporary) {
-        true => Err(StoreError::NotFound),
-        false => Ok(()),
-    }
+    if is_reserved(path) { Err(StoreError::NotFound) } else { Ok(()) }
+}
+
+/// Whether a name on the way is kept for temporary files.
+pub(super) fn is_reserved(path: &WorkspacePath) -> bool {
+    path.as_str().split('/').any(temporary::is_temporary)
 }

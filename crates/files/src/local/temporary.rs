@@ -14,8 +14,8 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Durability, lock::Lock, problem};
-use crate::store::StoreError;
+use super::{Durability, commit, lock::Lock, problem};
+use crate::store::{StoreError, Terms};
 
 /// The name of the temporary file of a folder. Whoever writes holds the folder's lock, so there is one at most,
 /// and one that is there without its writer is a dead writer's.
@@ -45,7 +45,12 @@ impl<'a> Temporary<'a> {
             }
             opened => opened,
         };
-        Ok(Self { folder, file: file.map_err(problem)?.into(), is_placed: false })
+        // What is still there is not ours, and cannot be done away with as if it were.
+        let file = file.map_err(|error| match error {
+            Errno::EXIST => StoreError::Blocked,
+            error => problem(error),
+        })?;
+        Ok(Self { folder, file: file.into(), is_placed: false })
     }
 
     /// One that will replace a file, and so has its mode and owner.
@@ -86,8 +91,10 @@ impl<'a> Temporary<'a> {
         name: &str,
         replaces: bool,
         durability: Durability,
+        terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
         durability.settle(&self.file)?;
+        commit(terms)?;
         match replaces {
             true => rustix::fs::renameat(self.folder, NAME, self.folder, name).map_err(problem)?,
             false => rename_to_new((self.folder, NAME), (self.folder, name))?,

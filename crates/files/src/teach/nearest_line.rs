@@ -1,5 +1,7 @@
 //! The line of a file that is nearest to one that is not there.
 
+use std::ops::Range;
+
 use super::{SHOWN, show};
 use crate::text::Line;
 
@@ -9,7 +11,8 @@ const COMPARED: u64 = 20_000;
 const ALIKE: f64 = 0.6;
 
 /// Looks for it as the lines pass by.
-pub(super) struct NearestLine {
+pub(super) struct NearestLine<'a> {
+    range: &'a Range<u64>,
     given: String,
     plain: String,
     pub(super) nearest: Option<Near>,
@@ -35,10 +38,10 @@ pub(super) enum Difference {
     Otherwise(f64),
 }
 
-impl NearestLine {
-    pub(super) fn new(given: &[u8]) -> Self {
+impl<'a> NearestLine<'a> {
+    pub(super) fn new(given: &[u8], range: &'a Range<u64>) -> Self {
         let given = String::from_utf8_lossy(given).into_owned();
-        Self { plain: plain(&given), given, nearest: None }
+        Self { range, plain: plain(&given), given, nearest: None }
     }
 
     /// How much of a line is of interest.
@@ -47,9 +50,11 @@ impl NearestLine {
     }
 
     pub(super) fn take(&mut self, line: &Line<'_>) {
-        let known = self.nearest.as_ref().map(|near| near.difference);
+        // A line in the place that was named is more likely meant than any other.
+        let rank = |number, difference| (!self.range.contains(&number), difference);
+        let known = self.nearest.as_ref().map(|near| rank(near.number, near.difference));
         if let Some(difference) = self.difference(line)
-            && known.is_none_or(|known| difference < known)
+            && known.is_none_or(|known| rank(line.number, difference) < known)
         {
             self.nearest = Some(Near { number: line.number, text: show(line.content), difference });
         }

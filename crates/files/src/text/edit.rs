@@ -4,13 +4,13 @@
 use pintle_contract::Fault;
 
 use super::{
-    find::{Finder, Found, lines_of},
+    find::{Finder, Found, is_line, lines_of, lines_to_find},
     range::{known_range, resolve_line, resolve_range},
     survey::{Sight, Survey, Terminator, count_lines, survey},
 };
 use crate::{
     store::{Plan, Source, Splice, StoreError},
-    teach,
+    teach::{self, Given},
 };
 
 /// A plan, and how many lines the file will have.
@@ -32,7 +32,7 @@ pub(crate) fn replace(
         Some(range) => range,
         None => resolve_range(lines, count_lines(source, has_ended)?).unwrap_or(0..0),
     };
-    let mut finder = Finder::new(lines_of(old));
+    let mut finder = Finder::new(lines_to_find(old));
     let sight = Sight { lines: range, longest: finder.longest() };
     let found = survey(source, sight, has_ended, &mut |line| {
         finder.take(&line);
@@ -43,11 +43,11 @@ pub(crate) fn replace(
     }
     let range = match resolve_range(lines, found.lines) {
         Ok(range) => range,
-        Err(problem) => return Ok(refused(&found, teach::bad_range(&problem))),
+        Err(problem) => return Ok(refused(&found, bad_place(&problem, &found))),
     };
     let change = match (finder.count, finder.found.first()) {
         (1, Some(place)) => Ok(replacement(place, new, &found)),
-        (0, _) => Err(teach::not_as_given(source, &range, old, has_ended)?),
+        (0, _) => Err(teach::not_as_given(source, &range, (Given::Old, old), has_ended)?),
         (count, _) => Err(teach::ambiguous(count, &finder.found)),
     };
     let total_lines = (found.lines + line_count(new)).saturating_sub(lines_of(old).len() as u64);
@@ -68,10 +68,9 @@ pub(crate) fn insert(
     };
     let mut place = None;
     let mut is_anchor = false;
-    let wanted = anchor.strip_suffix('\r').unwrap_or(anchor).as_bytes();
-    let sight = Sight { lines: number..number.saturating_add(1), longest: wanted.len() };
+    let sight = Sight { lines: number..number.saturating_add(1), longest: anchor.len() };
     let found = survey(source, sight, has_ended, &mut |line| {
-        is_anchor = line.content == wanted;
+        is_anchor = is_line(anchor.as_bytes(), &line);
         place = Some((line.start, line.terminator));
         Ok(())
     })?;
@@ -79,9 +78,7 @@ pub(crate) fn insert(
         return Ok(refused(&found, fault));
     }
     if let Err(problem) = resolve_line(line, found.lines) {
-        let fault = teach::bad_range(&problem);
-        let fault =
-            if found.lines == 0 { fault.hint("put the first lines in with text.append") } else { fault };
+        let fault = teach::bad_range(&problem).hint("text.append puts lines after the last");
         return Ok(refused(&found, fault));
     }
     let change = match place {
@@ -90,7 +87,7 @@ pub(crate) fn insert(
             let inserted = ended_lines(content, terminator);
             Ok(Splice { start, removed: 0, inserted })
         }
-        _ => Err(teach::not_as_given(source, &(number..number + 1), anchor, has_ended)?),
+        _ => Err(teach::not_as_given(source, &(number..number + 1), (Given::Anchor, anchor), has_ended)?),
     };
     let total_lines = found.lines + line_count(content);
     Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
@@ -164,6 +161,11 @@ fn ended_lines(text: &str, terminator: Terminator) -> Vec<u8> {
     bytes
 }
 
+fn bad_place(problem: &str, survey: &Survey) -> Fault {
+    let fault = teach::bad_range(problem);
+    if survey.lines == 0 { fault.hint("text.append puts the first lines in") } else { fault }
+}
+
 fn not_text(survey: &Survey) -> Option<Fault> {
     survey.not_text.map(teach::not_text)
 }
@@ -224,6 +226,8 @@ mod tests {
     fn lines_are_replaced_with_the_ends_that_the_file_has() {
         for (text, lines, old, new, expected) in [
             ("a\nb\nc\n", [2, 3], "b", "x", "a\nx\nc\n"),
+            ("a\nb\r", [1, 0], "b\r", "x", "a\nx"),
+            ("a\r\nb\r\n", [1, 0], "a\r\nb\r", "x", "x\r\n"),
             ("a\nb\nc\n", [1, 0], "b\nc", "x\ny\nz", "a\nx\ny\nz\n"),
             ("a\nb\nc\n", [-1, 0], "c", "x\n", "a\nb\nx\n"),
             ("a\nb\nc", [-1, 0], "c", "x", "a\nb\nx"),
@@ -272,7 +276,7 @@ mod tests {
         let text = "fn main() {\n    let x = 1;\n    let y = 2;\n    let x = 1;\n}\n";
         for (lines, old, expected) in [
             ([1, 2], "    let y = 2;", "line 1 is `fn main() {`, not `    let y = 2;`; that is at line 3"),
-            ([1, 0], "    let x = 1;", "2 times, at lines 2, 4"),
+            ([1, 0], "    let x = 1;", "2 times, at lines 2 and 4"),
             (
                 [1, 0],
                 "let y = 2;",
@@ -280,15 +284,21 @@ mod tests {
             ),
             ([1, 0], "    Let Y = 2;", "line 3, `    let y = 2;`, which differs in upper and lower case"),
             ([1, 0], "    let  y = 2;", "line 3, `    let y = 2;`, which differs in its whitespace"),
-            ([1, 0], "}\n", "leave it out"),
+            ([1, 0], "}\n", "at line 5, but for the newline at their end"),
+            ([1, 0], "}\nx", "begin at line 5, but the file ends with line 5, without `x`"),
+            (
+                [3, 4],
+                "    let y = 2;\n    let x = 1;",
+                "are lines 3 to 4, which are not all among those of `lines`",
+            ),
             ([1, 0], "y = 2", "`y = 2` is not among lines 1 to 5; the nearest is line 3"),
             ([1, 0], "y = 2", "holds it as a part, where the whole line has to be given"),
             ([1, 0], "    let y = 3;", "the nearest is line 3, `    let y = 2;`, which is only alike"),
-            ([2, 4], "    let x = 1;\n    let y = 9;", "up to line 2, but line 3 is `    let y = 2;`"),
+            ([2, 4], "    let x = 1;\n    let y = 9;", "begin at line 2, but line 3 is `    let y = 2;`"),
             (
                 [1, 0],
                 "    let y = 2;\n    let z = 1;",
-                "up to line 3, but line 4 is `    let x = 1;`, not `    let z = 1;`",
+                "begin at line 3, but line 4 is `    let x = 1;`, not `    let z = 1;`",
             ),
             ([9, 0], "x", "line 9 is past the last: the file has 5 lines"),
             ([3, 3], "x", "holds no line"),
@@ -338,6 +348,18 @@ mod tests {
                 let between: Vec<String> =
                     found[start..found.len() - (lines.len() - end)].iter().map(bare).collect();
                 prop_assert_eq!(between, new_lines.clone());
+                let counted_from_end = start as i64 - lines.len() as i64;
+                for line in [start as i64 + 1, counted_from_end] {
+                    let anchor = bare(&lines[start]);
+                    let edit = insert(&Bytes(text.as_bytes()), line, &anchor, &new, &|| false);
+                    let (result, total) = apply(&text, edit).expect("inserts");
+                    let found = plain(&result);
+                    prop_assert_eq!(total, found.len() as u64);
+                    prop_assert_eq!(&found[..start], &lines[..start]);
+                    prop_assert_eq!(&found[start + new_lines.len()..], &lines[start..]);
+                    let between: Vec<String> = found[start..start + new_lines.len()].iter().map(bare).collect();
+                    prop_assert_eq!(between, new_lines.clone());
+                }
             }
             let (result, total) = apply(&text, append(&Bytes(text.as_bytes()), &new, &|| false)).expect("appends");
             prop_assert!(result.starts_with(&text));

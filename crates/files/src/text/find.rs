@@ -39,6 +39,22 @@ pub(crate) fn lines_of(text: &str) -> Vec<&[u8]> {
     text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).as_bytes()).collect()
 }
 
+/// The lines of a text that is to be found. At the end of the last one a `\r` may be a part of the line, or of a
+/// terminator that was cut off behind it.
+pub(crate) fn lines_to_find(text: &str) -> Vec<&[u8]> {
+    let mut lines = lines_of(text);
+    if let (Some(last), Some(given)) = (lines.last_mut(), text.rsplit('\n').next()) {
+        *last = given.as_bytes();
+    }
+    lines
+}
+
+/// Whether a line of a file is the one that a caller wrote.
+pub(crate) fn is_line(wanted: &[u8], line: &Line<'_>) -> bool {
+    let is_cut = line.terminator == Terminator::Return && wanted.strip_suffix(b"\r") == Some(line.content);
+    wanted == line.content || is_cut
+}
+
 impl<'a> Finder<'a> {
     pub(crate) fn new(wanted: Vec<&'a [u8]>) -> Self {
         let mut fallback = vec![0; wanted.len()];
@@ -76,10 +92,10 @@ impl<'a> Finder<'a> {
         if self.recent.len() > self.wanted.len() {
             self.recent.pop_front();
         }
-        while self.matched > 0 && self.wanted[self.matched] != line.content {
+        while self.matched > 0 && !is_line(self.wanted[self.matched], line) {
             self.matched = self.fallback[self.matched - 1];
         }
-        self.matched += usize::from(self.wanted[self.matched] == line.content);
+        self.matched += usize::from(is_line(self.wanted[self.matched], line));
         if self.matched == self.wanted.len() {
             self.matched = self.fallback[self.matched - 1];
             self.count += 1;

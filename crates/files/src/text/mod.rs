@@ -10,6 +10,6 @@ mod read;
 mod survey;
 
 pub(crate) use edit::{Edit, append, insert, replace};
-pub(crate) use find::{Finder, Found, lines_of};
+pub(crate) use find::{Finder, Found, is_line, lines_to_find};
 pub(crate) use read::read;
 pub(crate) use survey::{Line, Sight, survey};

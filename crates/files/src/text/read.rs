@@ -49,11 +49,13 @@ pub(crate) fn read(
     if let Some(place) = found.not_text {
         return Err(teach::not_text(place).into());
     }
+    let mut count = 0;
     if found.lines > 0 {
-        resolve_range(lines, found.lines).map_err(|problem| teach::bad_range(&problem))?;
+        let range = resolve_range(lines, found.lines).map_err(|problem| teach::bad_range(&problem))?;
+        count = range.end - range.start;
     }
     if is_too_much {
-        return Err(teach::too_much(found.lines, found.size).into());
+        return Err(teach::too_much(found.lines, found.size, count == 1).into());
     }
     let content = String::from_utf8(gathered).map_err(|_| teach::not_text(0))?;
     Ok(Read { content, hash: found.hash, total_lines: found.lines })

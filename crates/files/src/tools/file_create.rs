@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{ADDITION, Hashed, writes};
 use crate::{
-    files::{self, Files},
+    files::{self, Files, Paths},
     store::{Store, Terms},
 };
 
@@ -56,13 +56,16 @@ impl Tool for FileCreate {
         let path = files::path(&input.path)?;
         let content = match input.encoding {
             Encoding::Utf8 => input.content.into_bytes(),
-            Encoding::Base64 => BASE64_STANDARD.decode(input.content).map_err(|error| {
-                Fault::new(ErrorCode::InvalidRequest, format!("`content` is not Base64: {error}"))
+            Encoding::Base64 => BASE64_STANDARD.decode(input.content).map_err(|_| {
+                Fault::new(ErrorCode::InvalidRequest, "`content` is not Base64").hint(
+                    "the alphabet ends with `+` and `/`, the padding is `=`, and nothing stands between",
+                )
             })?,
         };
-        let created = path.clone();
-        let work = move |store: &dyn Store, terms: &Terms<'_>| store.create(&created, &content, terms);
-        let hash = self.0.with_store(&call, &path, work).await?;
+        let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+            store.create(&paths.path, &content, terms)
+        };
+        let hash = self.0.with_store(&call, path.into(), work).await?;
         Ok(Hashed { hash: hash.to_string() })
     }
 }

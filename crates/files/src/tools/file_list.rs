@@ -39,7 +39,6 @@ impl Tool for FileList {
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Listing, Fault> {
-        let path = files::path(&input.path)?;
-        listing::list(&self.0, &call, &path).await
+        listing::list(&self.0, &call, files::path(&input.path)?).await
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{GUARDED_EDIT, Hashed, writes};
 use crate::{
-    files::{self, Files},
+    files::{self, Files, Paths},
     store::{Store, Terms},
 };
 
@@ -44,9 +44,12 @@ impl Tool for FileMove {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Hashed, Fault> {
         let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
-        let (from, to) = (path.clone(), files::path(&input.to)?);
-        let work = move |store: &dyn Store, terms: &Terms<'_>| store.rename(&from, expected, &to, terms);
-        self.0.with_store(&call, &path, work).await?;
+        let to = files::path(&input.to)?;
+        let paths = Paths { path, to: Some(to.clone()) };
+        let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+            store.rename(&paths.path, expected, &to, terms)
+        };
+        self.0.with_store(&call, paths, work).await?;
         Ok(Hashed { hash: expected.to_string() })
     }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::reads;
 use crate::{
-    files::{self, Files},
+    files::{self, Files, Paths},
     hash::Hash,
     store::{Store, Terms},
 };
@@ -66,9 +66,8 @@ impl Tool for FileRead {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let path = files::path(&input.path)?;
-        let read = path.clone();
-        let work = move |store: &dyn Store, terms: &Terms<'_>| {
-            let source = store.open(&read, terms)?;
+        let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+            let source = store.open(&paths.path, terms)?;
             let size = source.size();
             if size > MOST {
                 return Err(too_large(size).into());
@@ -87,6 +86,6 @@ impl Tool for FileRead {
             let hash = Hash::of(&content).to_string();
             Ok(Output { size: content.len() as u64, content: BASE64_STANDARD.encode(content), hash })
         };
-        self.0.with_store(&call, &path, work).await
+        self.0.with_store(&call, path.into(), work).await
     }
 }

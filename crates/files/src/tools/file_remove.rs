@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{GUARDED_EDIT, writes};
 use crate::{
-    files::{self, Files},
+    files::{self, Files, Paths},
     store::{Store, Terms},
 };
 
@@ -47,8 +47,9 @@ impl Tool for FileRemove {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
-        let removed = path.clone();
-        let work = move |store: &dyn Store, terms: &Terms<'_>| store.remove(&removed, expected, terms);
-        self.0.with_store(&call, &path, work).await.map(|()| Output {})
+        let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+            store.remove(&paths.path, expected, terms)
+        };
+        self.0.with_store(&call, path.into(), work).await.map(|()| Output {})
     }
 }

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    files::{self, Files, path},
+    files::{self, Files, Paths, path},
     store::{Source, Store, StoreError, Terms},
     text,
 };
@@ -88,21 +88,20 @@ async fn edit_lines(
     plan: impl Fn(&dyn Source, &dyn Fn() -> bool) -> Planned + Send + 'static,
 ) -> Result<Edited, Fault> {
     let (path, expected) = (files::path(path)?, files::hash(hash)?);
-    let edited = path.clone();
-    let work = move |store: &dyn Store, terms: &Terms<'_>| {
+    let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
         let mut total_lines = 0;
         let mut plan = |source: &dyn Source| {
             let edit = plan(source, terms.has_ended)?;
             total_lines = edit.total_lines;
             Ok(edit.plan)
         };
-        let hash = store.swap(&edited, expected, &mut plan, terms).map_err(|error| match error {
+        let hash = store.swap(&paths.path, expected, &mut plan, terms).map_err(|error| match error {
             StoreError::Stale(found) => StoreError::Refused(files::stale(found, tells_current_hash)),
             error => error,
         })?;
         Ok(Edited { hash: hash.to_string(), total_lines })
     };
-    files.with_store(call, &path, work).await
+    files.with_store(call, path.into(), work).await
 }
 
 /// What a change of a whole file gives.

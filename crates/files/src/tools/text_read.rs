@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reads;
 use crate::{
-    files::{self, Files},
+    files::{self, Files, Paths},
     store::{Store, Terms},
     text,
 };
@@ -23,7 +23,12 @@ pub(crate) struct Input {
     /// The file, relative to the root of the workspace.
     path: String,
     /// `[start, end)`: the lines to read, counted from 1 or, negative, from the end; 0 is open. `[-2, 0]` is the last two.
-    lines: Option<[i64; 2]>,
+    #[serde(default = "all")]
+    lines: [i64; 2],
+}
+
+fn all() -> [i64; 2] {
+    [1, 0]
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -55,17 +60,15 @@ impl Tool for TextRead {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let path = files::path(&input.path)?;
-        let read = path.clone();
-        let work = move |store: &dyn Store, terms: &Terms<'_>| {
-            let source = store.open(&read, terms)?;
-            let lines = input.lines.unwrap_or([1, 0]);
-            let found = text::read(source.as_ref(), lines, terms.has_ended)?;
+        let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+            let source = store.open(&paths.path, terms)?;
+            let found = text::read(source.as_ref(), input.lines, terms.has_ended)?;
             Ok(Output {
                 content: found.content,
                 hash: found.hash.to_string(),
                 total_lines: found.total_lines,
             })
         };
-        self.0.with_store(&call, &path, work).await
+        self.0.with_store(&call, path.into(), work).await
     }
 }

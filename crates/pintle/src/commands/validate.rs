@@ -3,6 +3,7 @@
 //! Exit code 0 if all are valid, 1 if one is not, 2 if one could not be read or is not JSON.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -96,12 +97,11 @@ impl Judge {
         Ok(found)
     }
 
-    /// The schemas that a file is bound to.
-    fn bound(&self, path: &Path) -> Vec<&str> {
-        match self.workspace.place_in_root(path) {
-            Some(place) => self.bindings.schemas_of(place.as_str()).collect(),
-            None => Vec::new(),
-        }
+    /// The schemas that a file is bound to, by its name and, if that is a link, by where it is.
+    fn bound(&self, path: &Path) -> BTreeSet<&str> {
+        let places = [self.workspace.name_in_root(path), self.workspace.place_in_root(path)];
+        let places = places.into_iter().flatten();
+        places.flat_map(|place| self.bindings.schemas_of(place.as_str()).collect::<Vec<_>>()).collect()
     }
 
     /// Judges by the schema that was asked for, else by those that the file is bound to, else by what it says.
@@ -112,7 +112,7 @@ impl Judge {
         });
         let report = read.map(|text| {
             let judged = |schema| self.assets.validate_document(&text, &path.to_string_lossy(), schema);
-            let bound = if self.schema.is_none() { self.bound(&path) } else { Vec::new() };
+            let bound = if self.schema.is_none() { self.bound(&path) } else { BTreeSet::new() };
             let reports = bound.into_iter().map(|schema| judged(Some(schema)));
             // A file that is bound more than once has to match every time.
             let worst = reports.reduce(|one, other| if one.ok { other } else { one });

@@ -1,0 +1,542 @@
+//! Writes that are cut short: by a kill, by a full disk, by a caller who changed their mind. The file is the old one
+//! or the new one, and nothing is left lying about.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use pintle_files::Hash;
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, Server, Setup, pintle, request, run, wait_until};
+
+/// How often something is tried: a few times in the suite, many times in `scripts/stress`.
+fn rounds(few: usize, many: usize) -> usize {
+    if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
+}
+
+/// Numbers that look random and are the same in every run (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 up to, but not including, 1.
+    fn fraction(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[usize::try_from(self.next() % from.len() as u64).expect("small")]
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Hash::of(bytes).to_string()
+}
+
+/// A text of about as many bytes, whose first line is `head`.
+fn text(head: &str, size: usize) -> Vec<u8> {
+    let mut text = format!("{head}\n").into_bytes();
+    while text.len() < size {
+        text.extend_from_slice(format!("line {} of a file that is long enough\n", text.len()).as_bytes());
+    }
+    text
+}
+
+/// The names in a folder on the disk.
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+}
+
+/// The names in a folder as the server lists them.
+fn listed(server: &mut Server, folder: &str) -> BTreeSet<String> {
+    let listing = server.result("file.list", json!({"path": folder}));
+    let entries = listing["entries"].as_array().expect("a list");
+    entries.iter().map(|entry| entry["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn server_on(root: &Path) -> Server {
+    Setup::new().arg("--root").arg(root).start()
+}
+
+/// A write of one of the kinds, and what it makes of the files in the folder `work`.
+struct Write {
+    tool: &'static str,
+    params: Value,
+    before: Vec<(&'static str, Vec<u8>)>,
+    after: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Write {
+    fn new(kind: usize, size: usize, round: usize) -> Self {
+        let old = text(&format!("old {round}"), size);
+        let new_line = format!("new {round}");
+        let rest = &old[old.iter().position(|byte| *byte == b'\n').expect("a line") + 1..];
+        match kind {
+            0 => Self {
+                tool: "text.replace",
+                params: json!({
+                    "path": "work/a.txt", "hash": hash(&old), "lines": [1, 2],
+                    "old": format!("old {round}"), "new": new_line,
+                }),
+                after: vec![("a.txt", [format!("{new_line}\n").as_bytes(), rest].concat())],
+                before: vec![("a.txt", old)],
+            },
+            1 => Self {
+                tool: "text.append",
+                params: json!({"path": "work/a.txt", "hash": hash(&old), "content": new_line}),
+                after: vec![("a.txt", [&old[..], format!("{new_line}\n").as_bytes()].concat())],
+                before: vec![("a.txt", old)],
+            },
+            2 => {
+                // A request has a mebibyte at most.
+                let new = text(&new_line, size.min(800 << 10));
+                let content = String::from_utf8(new.clone()).expect("text");
+                Self {
+                    tool: "file.create",
+                    params: json!({"path": "work/a.txt", "content": content}),
+                    before: Vec::new(),
+                    after: vec![("a.txt", new)],
+                }
+            }
+            _ => Self {
+                tool: "file.move",
+                params: json!({"path": "work/a.txt", "hash": hash(&old), "to": "work/b.txt"}),
+                after: vec![("b.txt", old.clone())],
+                before: vec![("a.txt", old)],
+            },
+        }
+    }
+
+    /// Makes the folder what it is before the write.
+    fn prepare(&self, folder: &Path) {
+        for name in ["a.txt", "b.txt"] {
+            let _ = fs::remove_file(folder.join(name));
+        }
+        for (name, bytes) in &self.before {
+            fs::write(folder.join(name), bytes).expect("writes");
+        }
+    }
+
+    /// How long the write takes when nobody disturbs it, from the last byte of the request to the reply.
+    fn time(&self, server: &mut Server, folder: &Path) -> Duration {
+        self.prepare(folder);
+        server.request(json!("timed"), self.tool, self.params.clone());
+        let start = Instant::now();
+        let reply = server.frame();
+        assert!(reply.get("result").is_some(), "{reply}");
+        start.elapsed()
+    }
+}
+
+/// Whether the files are exactly these; what lies beside them is told.
+fn holds(folder: &Path, files: &[(&'static str, Vec<u8>)]) -> bool {
+    ["a.txt", "b.txt"].iter().all(|name| {
+        let expected = files.iter().find(|(file, _)| file == name).map(|(_, bytes)| bytes);
+        fs::read(folder.join(name)).ok().as_ref() == expected
+    })
+}
+
+#[test]
+fn a_kill_at_any_instant_of_a_write_leaves_the_old_bytes_or_the_new() {
+    const SIZES: [usize; 6] = [0, 100, 5_000, 100_000, 1 << 20, 2 << 20];
+    let rounds = rounds(25, 500);
+    let root = tempfile::tempdir().expect("a folder");
+    let work = root.path().join("work");
+    fs::create_dir(&work).expect("a folder");
+    let mut random = Random(4);
+    let (mut olds, mut news, mut leftovers) = (0, 0, 0);
+    let mut server = server_on(root.path());
+    for round in 0..rounds {
+        let write = Write::new(round % 4, random.pick(&SIZES), round);
+        let usual = write.time(&mut server, &work);
+        write.prepare(&work);
+        // From before the write to well after it; the golden ratio spreads the instants evenly.
+        let spread = (round as f64 * 0.618_034 + random.fraction() / 8.0).fract();
+        let delay = usual.mul_f64(2.5 * spread);
+        server.request(json!("cut"), write.tool, write.params.clone());
+        let start = Instant::now();
+        while start.elapsed() < delay {
+            std::hint::spin_loop();
+        }
+        server.signal(rustix::process::Signal::KILL);
+        server.wait();
+        let what = format!("round {round}, {} after {delay:?} of {usual:?}", write.tool);
+
+        // The file is the old one or the new one, and beside it lies one unfinished file at most.
+        let is_new = holds(&work, &write.after);
+        assert!(is_new || holds(&work, &write.before), "neither old nor new: {what}: {:?}", names(&work));
+        let left: Vec<String> =
+            names(&work).into_iter().filter(|name| !matches!(name.as_str(), "a.txt" | "b.txt")).collect();
+        assert!(left.len() <= 1, "{what}: {left:?}");
+        olds += usize::from(!is_new);
+        news += usize::from(is_new);
+        leftovers += left.len();
+
+        // Whoever looks next sees nothing of it, and it is gone; the next edit works.
+        server = server_on(root.path());
+        let now = if is_new { &write.after } else { &write.before };
+        let expected: BTreeSet<String> = now.iter().map(|(name, _)| (*name).to_owned()).collect();
+        if round % 2 == 0 {
+            assert_eq!(listed(&mut server, "work"), expected, "{what}");
+            assert_eq!(names(&work), expected, "listing has not removed it: {what}");
+        }
+        match now.first() {
+            Some((name, bytes)) => {
+                let params = json!({"path": format!("work/{name}"), "hash": hash(bytes), "content": "after the crash"});
+                let edited = server.result("text.append", params);
+                let bytes = [bytes, &b"after the crash\n"[..]].concat();
+                assert_eq!(edited["hash"], json!(hash(&bytes)), "{what}");
+                assert!(fs::read(work.join(name)).expect("there") == bytes, "{what}");
+            }
+            None => {
+                let made = server.result(write.tool, write.params.clone());
+                assert_eq!(made["hash"], json!(hash(&write.after[0].1)), "{what}");
+            }
+        }
+        assert!(names(&work).iter().all(|name| matches!(name.as_str(), "a.txt" | "b.txt")), "{what}");
+        assert_eq!(listed(&mut server, "work"), names(&work), "{what}");
+    }
+    server.finish();
+    println!("{rounds} kills: {olds} left the old bytes, {news} the new, {leftovers} an unfinished file");
+    assert!(olds > 0 && news > 0, "the kills came all before or all after: {olds} old, {news} new");
+}
+
+/// An unfinished file as a server that was killed leaves it, and the name that it has.
+fn die_in_mid_write(root: &Path, folder: &str) -> String {
+    let path = format!("{folder}/big.txt");
+    let old = text("old", 4 << 20);
+    let guard = hash(&old);
+    fs::write(root.join(&path), &old).expect("writes");
+    let before = names(&root.join(folder));
+    let mut server = server_on(root);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let params = json!({"path": path, "hash": guard, "content": "x"});
+        server.request(json!(1), "text.append", params);
+        let unfinished = loop {
+            if let Some(name) = names(&root.join(folder)).difference(&before).next() {
+                break Some(name.clone());
+            }
+            if fs::metadata(root.join(&path)).expect("there").len() != old.len() as u64 {
+                break None;
+            }
+        };
+        if let Some(name) = unfinished {
+            server.signal(rustix::process::Signal::KILL);
+            server.wait();
+            if root.join(folder).join(&name).exists() {
+                return name;
+            }
+            server = server_on(root);
+        }
+        assert!(Instant::now() < deadline, "no kill came in the middle of a write");
+        fs::write(root.join(&path), &old).expect("writes");
+    }
+}
+
+#[test]
+fn a_dead_writers_file_goes_when_its_folder_is_next_read_or_written() {
+    let small = b"small\n";
+    type Use = fn(&mut Server, String) -> Value;
+    let uses: [(&str, Use); 7] = [
+        ("file.list", |server, folder| server.result("file.list", json!({"path": folder}))),
+        ("file.create", |server, folder| {
+            server.result("file.create", json!({"path": format!("{folder}/new.txt"), "content": ""}))
+        }),
+        ("text.replace", |server, folder| {
+            let (path, hash) = (format!("{folder}/small.txt"), hash(b"small\n"));
+            let params = json!({"path": path, "hash": hash, "lines": [1, 0], "old": "small", "new": "x"});
+            server.result("text.replace", params)
+        }),
+        ("file.remove", |server, folder| {
+            let path = format!("{folder}/small.txt");
+            server.result("file.remove", json!({"path": path, "hash": hash(b"small\n")}))
+        }),
+        ("file.move within", |server, folder| {
+            let (path, to) = (format!("{folder}/small.txt"), format!("{folder}/moved.txt"));
+            server.result("file.move", json!({"path": path, "hash": hash(b"small\n"), "to": to}))
+        }),
+        ("file.move away", |server, folder| {
+            let params =
+                json!({"path": format!("{folder}/small.txt"), "hash": hash(b"small\n"), "to": "away.txt"});
+            server.result("file.move", params)
+        }),
+        ("file.move into", |server, folder| {
+            let to = format!("{folder}/arrived.txt");
+            server.result("file.move", json!({"path": "outside.txt", "hash": hash(b"small\n"), "to": to}))
+        }),
+    ];
+    let template = tempfile::tempdir().expect("a folder");
+    fs::create_dir(template.path().join("dead")).expect("a folder");
+    let name = die_in_mid_write(template.path(), "dead");
+    for (what, use_folder) in uses {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().join("dead");
+        fs::create_dir(&folder).expect("a folder");
+        fs::copy(template.path().join("dead").join(&name), folder.join(&name)).expect("copies");
+        fs::write(folder.join("small.txt"), small).expect("writes");
+        fs::write(root.path().join("outside.txt"), small).expect("writes");
+        let mut server = server_on(root.path());
+        use_folder(&mut server, "dead".into());
+        assert!(!folder.join(&name).exists(), "{what} has left it there");
+        server.finish();
+    }
+}
+
+#[test]
+fn an_unfinished_file_cannot_be_named_by_any_tool() {
+    let root = tempfile::tempdir().expect("a folder");
+    fs::create_dir(root.path().join("dead")).expect("a folder");
+    let name = die_in_mid_write(root.path(), "dead");
+    let path = format!("dead/{name}");
+    let bytes = fs::read(root.path().join(&path)).expect("there");
+    let mut server = server_on(root.path());
+    let guard = hash(&bytes);
+    for (tool, params) in [
+        ("file.read", json!({"path": path})),
+        ("text.read", json!({"path": path})),
+        ("text.append", json!({"path": path, "hash": guard, "content": "x"})),
+        ("file.move", json!({"path": path, "hash": guard, "to": "x"})),
+        ("file.remove", json!({"path": path, "hash": guard})),
+    ] {
+        assert_eq!(server.error(tool, params)["code"], json!("NOT_FOUND"), "{tool}");
+    }
+    let error = server.error("file.create", json!({"path": path, "content": "x"}));
+    assert_eq!(error["code"], json!("INVALID_REQUEST"), "{error}");
+    server.finish();
+}
+
+#[test]
+fn an_unfinished_file_of_a_living_writer_is_neither_listed_nor_removed() {
+    let big = Big::new();
+    let mut writer = server_on(big.folder());
+    let mut reader = server_on(big.folder());
+    big.begin(&mut writer);
+    assert!(big.sees_unfinished(0), "it was written before anybody could look");
+    let mut looks = 0;
+    while names(big.folder()).len() > 1 {
+        assert_eq!(listed(&mut reader, ""), ["big.txt".to_owned()].into());
+        looks += 1;
+    }
+    assert!(looks > 0, "nobody has looked");
+    assert_eq!(writer.frame()["result"]["hash"], json!(hash(&big.new)), "the write was disturbed");
+    assert!(fs::read(big.folder().join("big.txt")).expect("there") == big.new);
+    reader.finish();
+    writer.finish();
+}
+
+/// The replies of a server that ran to its end.
+fn replies(output: &str) -> Vec<Value> {
+    let frames = output.lines().filter(|line| line.starts_with('{'));
+    frames.map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+fn requests(requests: &[(&str, Value)]) -> Vec<u8> {
+    let lines = requests
+        .iter()
+        .enumerate()
+        .map(|(id, (tool, params))| format!("{}\n", request(json!(id), tool, params.clone())));
+    lines.collect::<String>().into_bytes()
+}
+
+/// What a client tries where there is no room, and what has to come of it. Before, the folder holds `a.txt` alone.
+fn no_room_requests(old: &[u8]) -> Vec<u8> {
+    let guard = hash(old);
+    let much = "x".repeat(600_000);
+    requests(&[
+        ("text.append", json!({"path": "a.txt", "hash": guard, "content": much})),
+        ("text.replace", json!({"path": "a.txt", "hash": guard, "lines": [1, 2], "old": "old", "new": much})),
+        ("file.create", json!({"path": "b.txt", "content": much})),
+        ("file.list", json!({})),
+        ("text.read", json!({"path": "a.txt", "lines": [1, 2]})),
+        ("file.create", json!({"path": "c.txt", "content": "small"})),
+    ])
+}
+
+fn assert_no_room_was_told(replies: &[Value], old: &[u8]) {
+    assert_eq!(replies.len(), 6, "{replies:?}");
+    for (reply, file) in replies.iter().zip(["a.txt", "a.txt", "b.txt"]) {
+        let message = reply["error"]["data"]["message"].as_str().unwrap_or_else(|| panic!("{reply}"));
+        assert!(message.contains(file), "{message}");
+        assert!(
+            ["no room", "too large", "No space"].iter().any(|told| message.contains(told)),
+            "it does not say what is missing: {message}"
+        );
+    }
+    let entries = json!([{"name": "a.txt", "type": "file", "size": old.len()}]);
+    assert_eq!(replies[3]["result"]["entries"], entries);
+    assert_eq!(replies[4]["result"]["content"], json!("old\n"));
+    assert_eq!(replies[4]["result"]["hash"], json!(hash(old)));
+    assert_eq!(replies[5]["result"]["hash"], json!(hash(b"small")), "{}", replies[5]);
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_refused_and_nothing_has_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("root");
+    fs::create_dir(&root).expect("a folder");
+    let old = text("old", 100_000);
+    fs::write(root.join("a.txt"), &old).expect("writes");
+    // Files of 512 blocks of 512 bytes, or of 1,024 in some shells; whoever writes more is told instead of killed.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", r#"trap "" XFSZ; ulimit -f 512; exec "$0" serve --root "$1""#])
+        .arg(pintle().get_program())
+        .arg(&root)
+        .env("PINTLE_STATE_DIR", folder.path().join("state"))
+        .env("MCP_READY_FILE", folder.path().join("ready"));
+    let (code, output, errors) = run(&mut command, &no_room_requests(&old));
+    assert_eq!(code, Some(0), "{errors}");
+    assert_no_room_was_told(&replies(&output), &old);
+    assert!(fs::read(root.join("a.txt")).expect("there") == old);
+    assert_eq!(names(&root), ["a.txt", "c.txt"].map(String::from).into());
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_has_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("root");
+    fs::create_dir(&root).expect("a folder");
+    // A small disk of one's own, where the system lets users make one.
+    let mut probe = Command::new("unshare");
+    probe.args(["-Urm", "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(&root);
+    if !probe.output().is_ok_and(|probe| probe.status.success()) {
+        println!("not tried: this system gives users no disk of their own");
+        return;
+    }
+    let old = text("old", 100_000);
+    let source = folder.path().join("a.txt");
+    fs::write(&source, &old).expect("writes");
+    let script = r#"mount -t tmpfs -o size=512k tmpfs "$1" && cp "$2" "$1/a.txt" || exit 9
+        "$0" serve --root "$1" || exit 8
+        cmp "$2" "$1/a.txt" && ls -A "$1""#;
+    let mut command = Command::new("unshare");
+    command
+        .args(["-Urm", "sh", "-c", script])
+        .arg(pintle().get_program())
+        .args([&root, &source])
+        .env("PINTLE_STATE_DIR", folder.path().join("state"))
+        .env("MCP_READY_FILE", folder.path().join("ready"));
+    let (code, output, errors) = run(&mut command, &no_room_requests(&old));
+    assert_eq!(code, Some(0), "{errors}");
+    assert_no_room_was_told(&replies(&output), &old);
+    assert!(output.ends_with("}\na.txt\nc.txt\n"), "something is left: {output}");
+}
+
+/// A file that takes a while to be written, in a root of its own.
+struct Big {
+    root: tempfile::TempDir,
+    old: Vec<u8>,
+    new: Vec<u8>,
+    hash: String,
+}
+
+impl Big {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a folder");
+        let old = text("old", 8 << 20);
+        let big = Self { root, new: [&old[..], b"new\n"].concat(), hash: hash(&old), old };
+        big.restore();
+        big
+    }
+
+    fn folder(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Makes the file the old one.
+    fn restore(&self) {
+        fs::write(self.folder().join("big.txt"), &self.old).expect("writes");
+    }
+
+    /// Lets a server begin to make it the new one.
+    fn begin(&self, server: &mut Server) {
+        let params = json!({"path": "big.txt", "hash": self.hash, "content": "new"});
+        server.request(json!("big"), "text.append", params);
+    }
+
+    /// Looks, without a pause, until an unfinished file of at least this size is there. False if the write was
+    /// faster.
+    fn sees_unfinished(&self, size: usize) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            for entry in fs::read_dir(self.folder()).expect("a folder").flatten() {
+                let Ok(found) = entry.metadata() else { continue };
+                let is_unfinished = entry.file_name() != "big.txt";
+                if is_unfinished && found.len() >= size as u64 {
+                    return true;
+                }
+                if !is_unfinished && found.len() != self.old.len() as u64 {
+                    return false;
+                }
+            }
+        }
+        panic!("nothing is ever written");
+    }
+
+    /// Waits for the reply to an edit that was cancelled and checks that it is true: what was cancelled has not
+    /// happened, not even later, and what was done is there. Tells whether it was cancelled.
+    fn assert_true_reply(&self, server: &mut Server, when: &str) -> bool {
+        let reply = server.frame();
+        let is_cancelled = reply["error"]["data"]["code"] == json!("CANCELLED");
+        assert!(is_cancelled || reply.get("result").is_some(), "{when}: {reply}");
+        wait_until("no unfinished file is left", || names(self.folder()).len() == 1);
+        let found = fs::read(self.folder().join("big.txt")).expect("there");
+        let is_old = found == self.old;
+        assert!(is_old || found == self.new, "{when}: neither old nor new");
+        assert_eq!(
+            is_cancelled, is_old,
+            "{when}: the reply is {reply}, but that the file is old is {is_old}"
+        );
+        is_cancelled
+    }
+}
+
+fn send_cancel(server: &mut Server) {
+    server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "big"}}));
+}
+
+#[test]
+fn an_edit_that_is_cancelled_in_the_middle_leaves_the_old_bytes_and_nothing_else() {
+    let big = Big::new();
+    let mut server = server_on(big.folder());
+    big.begin(&mut server);
+    assert!(big.sees_unfinished(0), "it was written before anybody could look");
+    send_cancel(&mut server);
+    assert!(big.assert_true_reply(&mut server, "in the middle"), "it was not cancelled");
+    // The next edit goes through.
+    big.begin(&mut server);
+    assert_eq!(server.frame()["result"]["hash"], json!(hash(&big.new)));
+    server.finish();
+}
+
+#[test]
+fn an_edit_that_is_cancelled_at_its_very_end_has_happened_or_is_told_to_be_cancelled_never_both() {
+    let big = Big::new();
+    let mut server = server_on(big.folder());
+    let whole = big.old.len();
+    for round in 0..rounds(8, 100) {
+        // When almost all bytes are there, when the last of the old ones is, and when the new ones are, too.
+        let seen = [whole - whole / 10, whole, big.new.len()][round % 3];
+        big.begin(&mut server);
+        if big.sees_unfinished(seen) {
+            send_cancel(&mut server);
+        }
+        let when = format!("round {round}, cancelled when {seen} of {} bytes were there", big.new.len());
+        big.assert_true_reply(&mut server, &when);
+        big.restore();
+    }
+    server.finish();
+}

@@ -1,0 +1,327 @@
+//! Many writers, one file: of those who know the same version exactly one wins, and the others are told.
+
+use std::{collections::BTreeSet, fs, path::Path, sync::Barrier};
+
+use pintle_files::Hash;
+use serde_json::{Value, json};
+
+use crate::support::{Server, Setup, request};
+
+const WRITERS: usize = 8;
+
+/// How often something is tried: a few times in the suite, many times in `scripts/stress`.
+fn rounds(few: usize, many: usize) -> usize {
+    if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Hash::of(bytes).to_string()
+}
+
+/// Servers that have nothing in common but the root.
+fn servers_on(root: &Path) -> Vec<Server> {
+    (0..WRITERS).map(|_| Setup::new().arg("--root").arg(root).start()).collect()
+}
+
+/// Lets every server make its call in the same instant.
+fn all_at_once(servers: &mut [Server], call: impl Fn(usize) -> (&'static str, Value) + Sync) -> Vec<Value> {
+    let (start, call) = (Barrier::new(servers.len()), &call);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = servers
+            .iter_mut()
+            .enumerate()
+            .map(|(writer, server)| {
+                let start = &start;
+                scope.spawn(move || {
+                    let (tool, params) = call(writer);
+                    let line = format!("{}\n", request(json!(writer), tool, params));
+                    start.wait();
+                    server.write(line.as_bytes());
+                    let reply = server.frame();
+                    assert_eq!(reply["id"], json!(writer), "{reply}");
+                    reply
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("a reply")).collect()
+    })
+}
+
+/// The one that won.
+fn winner(replies: &[Value]) -> usize {
+    let won: Vec<usize> =
+        (0..replies.len()).filter(|writer| replies[*writer].get("result").is_some()).collect();
+    assert_eq!(won.len(), 1, "not one winner: {replies:?}");
+    won[0]
+}
+
+/// The error objects of all others.
+fn losers(replies: &[Value], winner: usize) -> impl Iterator<Item = &Value> {
+    let others = replies.iter().enumerate().filter(move |(writer, _)| *writer != winner);
+    others.map(|(_, reply)| reply.pointer("/error/data").unwrap_or_else(|| panic!("no error: {reply}")))
+}
+
+/// What a file holds, as a plain list of lines.
+struct Model(Vec<String>);
+
+impl Model {
+    fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect()
+    }
+}
+
+fn line_of(round: usize, writer: usize) -> String {
+    format!("round {round} was won by writer {writer}")
+}
+
+/// Whether this round replaces the last line; the others append one.
+fn replaces(round: usize) -> bool {
+    !round.is_multiple_of(4)
+}
+
+fn edit(round: usize, writer: usize, last_line: &str, guard: &str) -> (&'static str, Value) {
+    let content = line_of(round, writer);
+    if replaces(round) {
+        let params =
+            json!({"path": "a.txt", "hash": guard, "lines": [-1, 0], "old": last_line, "new": content});
+        ("text.replace", params)
+    } else {
+        ("text.append", json!({"path": "a.txt", "hash": guard, "content": content}))
+    }
+}
+
+/// Applies what the winner did, and checks what everybody was told.
+fn settle<'a>(
+    model: &mut Model,
+    round: usize,
+    winner: usize,
+    told: &Value,
+    losers: impl Iterator<Item = &'a Value>,
+) -> String {
+    if replaces(round) {
+        model.0.pop();
+    }
+    model.0.push(line_of(round, winner));
+    let now = hash(&model.bytes());
+    assert_eq!(told["hash"], json!(now), "round {round}: the winner's hash is not that of the replayed file");
+    assert_eq!(told["total_lines"], json!(model.0.len()), "round {round}");
+    for error in losers {
+        assert_eq!(error["code"], json!("CONFLICT"), "round {round}: {error}");
+        let current = error.pointer("/details/currentHash");
+        let expected = json!(now);
+        // An append has nothing else that guards it, so it has to read again.
+        assert_eq!(current, replaces(round).then_some(&expected), "round {round}: {error}");
+    }
+    now
+}
+
+#[test]
+fn of_eight_processes_with_the_same_hash_one_wins_and_the_others_get_its_hash() {
+    let rounds = rounds(50, 1000);
+    let root = tempfile::tempdir().expect("a folder");
+    let mut model = Model(vec!["the first line".into(), "the last line".into()]);
+    fs::write(root.path().join("a.txt"), model.bytes()).expect("writes");
+    let mut servers = servers_on(root.path());
+    let mut guard = hash(&model.bytes());
+    let mut wins = [0; WRITERS];
+    for round in 0..rounds {
+        let last = model.0.last().expect("a line").clone();
+        let replies = all_at_once(&mut servers, |writer| edit(round, writer, &last, &guard));
+        let winner = winner(&replies);
+        wins[winner] += 1;
+        let told = &replies[winner]["result"];
+        guard = settle(&mut model, round, winner, told, losers(&replies, winner));
+    }
+    assert!(
+        fs::read(root.path().join("a.txt")).expect("there") == model.bytes(),
+        "another end than replayed"
+    );
+    println!("{rounds} rounds of {WRITERS} processes, won by {wins:?}");
+    servers.into_iter().for_each(|server| drop(server.finish()));
+}
+
+#[test]
+fn of_64_calls_in_one_process_with_the_same_hash_one_wins_and_the_others_get_its_hash() {
+    const CALLS: usize = 64;
+    let rounds = rounds(12, 200);
+    let mut server = Setup::new().start();
+    let file = server.path("root/a.txt");
+    let mut model = Model(vec!["the first line".into(), "the last line".into()]);
+    fs::write(&file, model.bytes()).expect("writes");
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    server.request(json!("init"), "initialize", params);
+    server.frame();
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let mut guard = hash(&model.bytes());
+    for round in 0..rounds {
+        let last = model.0.last().expect("a line").clone();
+        let calls = (0..CALLS).map(|writer| {
+            let (tool, params) = edit(round, writer, &last, &guard);
+            format!("{}\n", request(json!(writer), "tools/call", json!({"name": tool, "arguments": params})))
+        });
+        server.write(calls.collect::<String>().as_bytes());
+        let replies: Vec<Value> = (0..CALLS).map(|_| server.frame()).collect();
+        let ids: BTreeSet<u64> = replies.iter().filter_map(|reply| reply["id"].as_u64()).collect();
+        assert_eq!(ids.len(), CALLS, "one reply each");
+        let (lost, won): (Vec<&Value>, Vec<&Value>) =
+            replies.iter().partition(|reply| reply["result"]["isError"] == json!(true));
+        assert_eq!(won.len(), 1, "round {round}: {won:?}");
+        let winner = usize::try_from(won[0]["id"].as_u64().expect("an id")).expect("small");
+        let errors: Vec<Value> = lost
+            .iter()
+            .map(|reply| {
+                let text = reply["result"]["content"][0]["text"].as_str().expect("a text");
+                serde_json::from_str(text).expect("JSON")
+            })
+            .collect();
+        let told = &won[0]["result"]["structuredContent"];
+        guard = settle(&mut model, round, winner, told, errors.iter());
+    }
+    assert!(fs::read(file).expect("there") == model.bytes(), "another end than replayed");
+    println!("{rounds} rounds of {CALLS} calls in one process");
+    server.finish();
+}
+
+#[test]
+fn of_eight_processes_that_create_the_same_file_one_wins() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut servers = servers_on(root.path());
+    for round in 0..rounds(20, 500) {
+        // The folders are made by all of them, too.
+        let path = format!("made/{round}/deep/a.txt");
+        let replies = all_at_once(&mut servers, |writer| {
+            ("file.create", json!({"path": path, "content": line_of(round, writer)}))
+        });
+        let winner = winner(&replies);
+        let content = line_of(round, winner);
+        assert_eq!(fs::read_to_string(root.path().join(&path)).expect("there"), content);
+        assert_eq!(replies[winner]["result"]["hash"], json!(hash(content.as_bytes())));
+        for error in losers(&replies, winner) {
+            assert_eq!(error["code"], json!("CONFLICT"), "{error}");
+        }
+    }
+}
+
+/// Errors of those who came too late to a file that is gone.
+fn assert_gone<'a>(errors: impl Iterator<Item = &'a Value>) {
+    for error in errors {
+        assert_eq!(error["code"], json!("NOT_FOUND"), "{error}");
+    }
+}
+
+#[test]
+fn of_eight_processes_that_remove_the_same_file_one_wins() {
+    let root = tempfile::tempdir().expect("a folder");
+    let file = root.path().join("a.txt");
+    let mut servers = servers_on(root.path());
+    for _ in 0..rounds(20, 500) {
+        fs::write(&file, "here").expect("writes");
+        let replies =
+            all_at_once(&mut servers, |_| ("file.remove", json!({"path": "a.txt", "hash": hash(b"here")})));
+        assert_gone(losers(&replies, winner(&replies)));
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn of_eight_processes_that_move_the_same_file_one_wins() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut servers = servers_on(root.path());
+    for round in 0..rounds(20, 500) {
+        fs::write(root.path().join("a.txt"), "here").expect("writes");
+        let place = |writer: usize| format!("moved/{round}/{writer}.txt");
+        let replies = all_at_once(&mut servers, |writer| {
+            ("file.move", json!({"path": "a.txt", "hash": hash(b"here"), "to": place(writer)}))
+        });
+        let winner = winner(&replies);
+        assert_gone(losers(&replies, winner));
+        for writer in 0..WRITERS {
+            let found = fs::read_to_string(root.path().join(place(writer))).ok();
+            assert_eq!(found.as_deref(), (writer == winner).then_some("here"), "{writer} of {winner}");
+        }
+        assert!(!root.path().join("a.txt").exists());
+    }
+}
+
+#[test]
+fn of_eight_files_that_are_moved_to_the_same_place_one_gets_there_and_the_others_stay() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut servers = servers_on(root.path());
+    for round in 0..rounds(20, 500) {
+        let place = |writer: usize| format!("from/{writer}/{round}.txt");
+        for writer in 0..WRITERS {
+            fs::create_dir_all(root.path().join(format!("from/{writer}"))).expect("a folder");
+            fs::write(root.path().join(place(writer)), line_of(round, writer)).expect("writes");
+        }
+        let to = format!("to/{round}.txt");
+        let replies = all_at_once(&mut servers, |writer| {
+            let guard = hash(line_of(round, writer).as_bytes());
+            ("file.move", json!({"path": place(writer), "hash": guard, "to": to}))
+        });
+        let winner = winner(&replies);
+        for error in losers(&replies, winner) {
+            assert_eq!(error["code"], json!("CONFLICT"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(root.path().join(&to)).expect("there"), line_of(round, winner));
+        for writer in 0..WRITERS {
+            let found = fs::read_to_string(root.path().join(place(writer))).ok();
+            assert_eq!(found, (writer != winner).then(|| line_of(round, writer)), "{writer} of {winner}");
+        }
+    }
+}
+
+#[test]
+fn of_eight_processes_that_do_different_things_to_a_file_one_wins() {
+    let root = tempfile::tempdir().expect("a folder");
+    let file = root.path().join("a.txt");
+    let mut servers = servers_on(root.path());
+    for _ in 0..rounds(30, 500) {
+        fs::write(&file, "here\n").expect("writes");
+        let _ = fs::remove_file(root.path().join("b.txt"));
+        let guard = hash(b"here\n");
+        let replies = all_at_once(&mut servers, |writer| match writer % 4 {
+            0 => ("file.remove", json!({"path": "a.txt", "hash": guard})),
+            1 => ("file.move", json!({"path": "a.txt", "hash": guard, "to": "b.txt"})),
+            2 => (
+                "text.insert",
+                json!({"path": "a.txt", "hash": guard, "line": 1, "anchor": "here", "content": "x"}),
+            ),
+            _ => ("text.append", json!({"path": "a.txt", "hash": guard, "content": "x"})),
+        });
+        let winner = winner(&replies);
+        let expected = match winner % 4 {
+            0 => (None, None),
+            1 => (None, Some("here\n")),
+            2 => (Some("x\nhere\n"), None),
+            _ => (Some("here\nx\n"), None),
+        };
+        let found = ["a.txt", "b.txt"].map(|name| fs::read_to_string(root.path().join(name)).ok());
+        assert_eq!((found[0].as_deref(), found[1].as_deref()), expected, "{winner} has won");
+        let told = if expected.0.is_some() { "CONFLICT" } else { "NOT_FOUND" };
+        for error in losers(&replies, winner) {
+            assert_eq!(error["code"], json!(told), "{error}");
+        }
+    }
+}
+
+#[test]
+fn an_edit_that_comes_too_late_does_not_follow_a_file_to_where_it_was_moved() {
+    let rounds = rounds(300, 3000);
+    let root = tempfile::tempdir().expect("a folder");
+    let mut servers = servers_on(root.path());
+    let guard = hash(b"here\n");
+    let mut followed = 0;
+    for _ in 0..rounds {
+        fs::write(root.path().join("a.txt"), "here\n").expect("writes");
+        let _ = fs::remove_file(root.path().join("b.txt"));
+        let replies = all_at_once(&mut servers, |writer| match writer {
+            0 => ("file.move", json!({"path": "a.txt", "hash": guard, "to": "b.txt"})),
+            _ => ("text.append", json!({"path": "a.txt", "hash": guard, "content": "late"})),
+        });
+        // Whoever moves it finds the version that it knows, so nobody has edited it, and nobody may do so after.
+        let is_moved = replies[0].get("result").is_some();
+        followed += usize::from(is_moved && fs::read(root.path().join("b.txt")).expect("moved") != b"here\n");
+    }
+    assert_eq!(followed, 0, "in {followed} of {rounds} rounds an edit of a.txt has changed b.txt");
+}
