@@ -2,15 +2,18 @@
 
 mod corpus;
 mod drive;
+mod files;
 mod foundation;
 mod mcp;
+mod pipe;
 mod report;
+mod server;
 
 use std::path::PathBuf;
 
 use report::Report;
 
-/// `[--quick] [--only=foundation|mcp] [FILE]`: the file gets the table as JSON.
+/// `[--quick] [--only=foundation|mcp|files] [FILE]`: the file gets the table as JSON.
 fn main() {
     let (mut quick, mut only, mut out) = (false, None, None);
     for argument in std::env::args().skip(1) {
@@ -27,6 +30,9 @@ fn main() {
     }
     if wanted("mcp") {
         mcp::run(&mut report, quick);
+    }
+    if wanted("files") {
+        files::run(&mut report, quick);
     }
     report.print();
     if let Some(path) = out {

@@ -4,6 +4,8 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
+use crate::drive;
+
 /// What was measured.
 #[derive(Default)]
 pub struct Report {
@@ -55,6 +57,28 @@ impl Report {
         self.rows.push(Row { name: name.to_owned(), ours, peer, figure, bar });
     }
 
+    /// Adds a row for readings that were taken in turn: the figure is the middle of the ratios of the rounds.
+    pub fn compare(
+        &mut self,
+        name: &str,
+        unit: &dyn Fn(f64) -> String,
+        ours: &[f64],
+        peer: &[f64],
+        bar: Bar,
+    ) {
+        let mut ratios: Vec<f64> = ours.iter().zip(peer).map(|(ours, peer)| ours / peer).collect();
+        ratios.sort_by(f64::total_cmp);
+        let (low, high) = (ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
+        eprintln!("half of the rounds gave {low:.2} to {high:.2}:");
+        let middle = |readings: &[f64]| unit(drive::median(readings.to_vec()));
+        self.add(name, middle(ours), middle(peer), drive::median(ratios), bar);
+    }
+
+    /// Adds a row for what could not be measured here.
+    pub fn leave_out(&mut self, name: &str, why: &str) {
+        self.add(name, String::new(), why.to_owned(), f64::NAN, Bar::Told);
+    }
+
     pub fn print(&self) {
         let mut table = comfy_table::Table::new();
         table.load_style(comfy_table::presets::ASCII_MARKDOWN);
@@ -65,7 +89,7 @@ impl Report {
                 Some(false) => "NO",
                 None => "",
             };
-            let figure = format!("{:.2}", row.figure);
+            let figure = if row.figure.is_nan() { String::new() } else { format!("{:.2}", row.figure) };
             table.add_row([&row.name, &row.ours, &row.peer, &figure, &row.bar.text(), met]);
         }
         println!("{table}");

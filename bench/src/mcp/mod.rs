@@ -8,15 +8,15 @@
 
 mod http;
 mod server;
-mod stdio;
 
 use std::{path::Path, time::Duration};
 
+use memchr::memmem;
 use serde_json::{Value, json};
 
-use self::server::{Kind, Server};
+use self::server::Kind;
 use crate::{
-    drive,
+    pipe,
     report::{Bar, Report},
 };
 
@@ -99,19 +99,9 @@ fn measure(report: &mut Report, case: &Case, rounds: usize) {
         }
     }
     let mut add = |what: &str, unit: &dyn Fn(f64) -> String, of: fn(&Reading) -> f64, bar| {
-        let middle = |readings: &[Reading]| unit(drive::median(readings.iter().map(of).collect()));
-        let mut ratios: Vec<f64> = ours.iter().zip(&peer).map(|(ours, peer)| of(ours) / of(peer)).collect();
-        ratios.sort_by(f64::total_cmp);
-        let (low, high) = (ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
-        eprintln!("half of the rounds gave {low:.2} to {high:.2}:");
+        let (ours, peer): (Vec<_>, Vec<_>) = (ours.iter().map(of).collect(), peer.iter().map(of).collect());
         let bar = if case.has_bar { bar } else { Bar::Told };
-        report.add(
-            &format!("{}: {what}", case.name),
-            middle(&ours),
-            middle(&peer),
-            drive::median(ratios),
-            bar,
-        );
+        report.compare(&format!("{}: {what}", case.name), unit, &ours, &peer, bar);
     };
     add("calls", &|figure| format!("{figure:.0}/s"), |reading| reading.calls_a_second, Bar::AtLeast(0.8));
     let tail = if case.clients > 1 { Bar::AtMost(1.5) } else { Bar::Told };
@@ -130,13 +120,16 @@ fn read(case: &Case, kind: Kind) -> Reading {
     let warm_up = case.calls / 10;
     let (mut latencies, elapsed, processor) = match case.way {
         Way::Stdio => {
-            let mut server = Server::stdio(kind, folder);
-            let mut client = stdio::Client::connect(&mut server);
-            client.call(warm_up, case.clients);
-            server.timed(|| client.call(case.calls, case.clients))
+            let mut server = server::stdio(kind, folder);
+            let mut client = pipe::Client::connect(&mut server);
+            shake_hands(&mut client);
+            let requests = client.prepare(warm_up, |id| call(id, LEGACY));
+            client.call(&requests, case.clients, check);
+            let requests = client.prepare(case.calls, |id| call(id, LEGACY));
+            server.timed(|| client.call(&requests, case.clients, check))
         }
         Way::HttpSession | Way::HttpStateless => {
-            let (server, address) = Server::http(kind, folder);
+            let (server, address) = server::http(kind, folder);
             let revision = if case.way == Way::HttpSession { LEGACY } else { STATELESS };
             let mut clients = http::Clients::connect(address, revision, case.clients);
             clients.call(warm_up);
@@ -154,6 +147,17 @@ fn read(case: &Case, kind: Kind) -> Reading {
 
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
+}
+
+/// Opens a session on a pipe.
+pub fn shake_hands(client: &mut pipe::Client) {
+    let reply = client.ask(format!("{}\n", initialize()).as_bytes());
+    assert!(memmem::find(reply, b"serverInfo").is_some(), "{}", String::from_utf8_lossy(reply));
+    client.send(format!("{}\n", initialized()).as_bytes());
+}
+
+fn check(reply: &[u8]) {
+    assert!(memmem::find(reply, ECHOED).is_some(), "{}", String::from_utf8_lossy(reply));
 }
 
 /// The request that opens a session.

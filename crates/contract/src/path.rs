@@ -60,10 +60,6 @@ impl WorkspacePath {
         if text.contains('\\') {
             return Err(PathProblem::Backslash);
         }
-        let bytes = text.trim_start_matches('/').as_bytes();
-        if bytes.len() >= 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' {
-            return Err(PathProblem::Drive);
-        }
         let mut names: Vec<&str> = Vec::new();
         for name in text.split('/') {
             match name {
@@ -74,6 +70,11 @@ impl WorkspacePath {
                 name if name.len() > LONGEST_NAME => return Err(PathProblem::TooLong),
                 name => names.push(name),
             }
+        }
+        if let Some([letter, b':', ..]) = names.first().map(|name| name.as_bytes())
+            && letter.is_ascii_alphabetic()
+        {
+            return Err(PathProblem::Drive);
         }
         let path = names.join("/");
         if path.len() > LONGEST_PATH { Err(PathProblem::TooLong) } else { Ok(Self(path)) }

@@ -129,7 +129,7 @@ fn not_found(path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Faul
 /// Whether one name may have been meant by the other.
 fn is_alike(name: &str, other: &str) -> bool {
     let (name, other) = (name.to_lowercase(), other.to_lowercase());
-    strsim::normalized_damerau_levenshtein(&name, &other) >= 0.5
+    strsim::normalized_damerau_levenshtein(&name, &other) >= 0.6
 }
 
 fn fault(error: StoreError, path: &WorkspacePath) -> Fault {

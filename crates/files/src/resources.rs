@@ -45,12 +45,14 @@ impl Resources for ListResources {
         })
     }
 
-    /// The folders whose path starts like that, each ready for the next name to be typed behind it.
+    /// The folders whose path starts like that, each ready for the next name to be typed behind it. They are put
+    /// into the address as they are, so what looks encoded has to be.
     fn complete<'a>(&'a self, caller: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>> {
         Box::pin(async move {
+            let Ok(prefix) = decode_address(prefix) else { return Vec::new() };
             let (folder, beginning) = match prefix.rfind('/') {
                 Some(slash) => prefix.split_at(slash + 1),
-                None => ("", prefix),
+                None => ("", prefix.as_str()),
             };
             let Ok(path) = WorkspacePath::parse(folder) else { return Vec::new() };
             if !caller.scopes().may_read(&path) {
@@ -59,7 +61,7 @@ impl Resources for ListResources {
             // A folder that is not there has nothing to complete with.
             let listing = listing::list(&self.0, &CallContext::apart(caller.clone()), path).await;
             let names = listing.iter().flat_map(Listing::folders).filter(|name| name.starts_with(beginning));
-            names.map(|name| format!("{folder}{name}/")).collect()
+            names.map(|name| format!("{folder}{name}/").replace('%', "%25")).collect()
         })
     }
 }

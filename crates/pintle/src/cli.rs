@@ -42,6 +42,13 @@ impl Arguments {
             let problem = "--stdio and --http cannot be used together";
             command.error(ErrorKind::ArgumentConflict, problem).exit();
         }
+        // An empty variable is none; an empty flag is a variable that somebody forgot to set, and nothing is denied.
+        if let Some(("serve", serve)) = matches.subcommand()
+            && serve.value_source("scope") == Some(ValueSource::CommandLine)
+            && serve.get_many::<String>("scope").is_some_and(|mut scopes| scopes.any(String::is_empty))
+        {
+            command.error(ErrorKind::InvalidValue, "--scope is empty; write it as `read:/folder/`").exit();
+        }
         match Self::from_arg_matches(&matches) {
             Ok(arguments) => arguments,
             Err(error) => error.exit(),

@@ -28,7 +28,7 @@ pub struct FileConfig {
     pub auth: Option<Word<Auth>>,
     pub allow_origin: Vec<String>,
     pub allow_host: Vec<String>,
-    pub scope: Vec<String>,
+    pub scope: Option<Vec<String>>,
     pub ready_file: Option<PathBuf>,
     pub log_file: Option<PathBuf>,
     #[schemars(with = "Word<LogLevel>")]

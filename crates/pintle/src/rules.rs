@@ -1,7 +1,5 @@
 //! What holds of the workspace's files besides what the files toolset itself demands.
 
-use std::path::Path;
-
 use pintle_assets::Bindings;
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use pintle_files::Rules;
@@ -23,13 +21,14 @@ struct ReadOnly {
 impl WorkspaceRules {
     /// The rules of a workspace.
     pub fn new(workspace: &Workspace, bindings: Bindings) -> Self {
-        let place = |path: Option<&Path>, what| {
-            let place = workspace.place_in_root(path?)?;
-            Some(ReadOnly { place, what })
-        };
-        let schemas = place(workspace.schemas_dir.as_deref(), "the folder of schemas in use");
-        let config = place(Some(&workspace.config_file), "the server's configuration");
-        Self { bindings, read_only: schemas.into_iter().chain(config).collect() }
+        let schemas = workspace.schemas_dir.iter().map(|path| (path, "the folder of schemas in use"));
+        let config = std::iter::once((&workspace.config_file, "the server's configuration"));
+        let read_only = schemas.chain(config).flat_map(|(path, what)| {
+            // The name may be that of a link: neither it nor what it leads to is to be changed.
+            let places = [workspace.name_in_root(path), workspace.place_in_root(path)];
+            places.into_iter().flatten().map(move |place| ReadOnly { place, what })
+        });
+        Self { bindings, read_only: read_only.collect() }
     }
 }
 

@@ -130,7 +130,7 @@ impl Serve {
             };
         Ok(Self {
             listen: Listen::decide(arguments, file)?,
-            scopes: scopes(listed(&arguments.scope, &file.scope))?,
+            scopes: scopes(&arguments.scope, file.scope.as_deref())?,
             ready_file: named(arguments.ready_file.clone(), &file.ready_file)
                 .unwrap_or_else(|| "/tmp/mcp.ready".into()),
             log_file: named(arguments.log_file.clone(), &file.log_file),
@@ -206,11 +206,13 @@ fn listed<'a>(typed: &'a [String], written: &'a [String]) -> &'a [String] {
     if typed.iter().all(String::is_empty) { written } else { typed }
 }
 
-/// None at all means that nobody wanted to restrict anything.
-fn scopes(texts: &[String]) -> Result<Scopes, String> {
-    match texts.is_empty() {
-        true => Ok(Scopes::everything()),
-        false => Scopes::parse(texts.iter().map(String::as_str)),
+/// Where nobody has said anything, nothing is restricted. An empty list in the file says that nothing is allowed.
+fn scopes(typed: &[String], written: Option<&[String]>) -> Result<Scopes, String> {
+    let typed: Vec<&str> = typed.iter().map(String::as_str).filter(|scope| !scope.is_empty()).collect();
+    match (typed.is_empty(), written) {
+        (false, _) => Scopes::parse(typed),
+        (true, Some(written)) => Scopes::parse(written.iter().map(String::as_str)),
+        (true, None) => Ok(Scopes::everything()),
     }
 }
 
@@ -258,7 +260,7 @@ impl Workspace {
 impl Workspace {
     /// The path that the tools have for a place on this machine, once all links are followed, if it lies in the root.
     pub fn place_in_root(&self, path: &Path) -> Option<WorkspacePath> {
-        self.below_root(&resolve_existing(&std::path::absolute(path).ok()?))
+        self.below_root(&resolve_existing(&follow_links(&std::path::absolute(path).ok()?)))
     }
 
     /// The same for the name itself, which may be that of a link.
@@ -293,6 +295,17 @@ fn resolve_existing(path: &Path) -> PathBuf {
         }
     }
     path.to_owned()
+}
+
+/// Where a file would come to be that is written by this name, if links lead there and nothing is there yet.
+fn follow_links(path: &Path) -> PathBuf {
+    const MOST: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST {
+        let Ok(target) = path.read_link() else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    path
 }
 
 #[cfg(test)]

@@ -60,12 +60,15 @@ fn shown(
     real: &WorkspacePath,
     terms: &Terms<'_>,
 ) -> Option<(String, Option<WorkspacePath>)> {
-    let name = String::from_utf8_lossy(found.file_name().to_bytes()).into_owned();
+    let bytes = found.file_name().to_bytes();
+    let name = String::from_utf8_lossy(bytes).into_owned();
     if matches!(name.as_str(), "." | "..") || temporary::is_temporary(&name) {
         return None;
     }
     let path = real.join(&name);
     let is_shown = path.as_ref().is_none_or(|path| may_read(path, terms));
+    // What is written differently is another name.
+    let path = path.filter(|_| name.as_bytes() == bytes);
     is_shown.then_some((name, path))
 }
 

@@ -71,6 +71,22 @@ impl LocalFolder {
         Ok(Self { root: Root::open_portably(path)?, durability: Durability::default() })
     }
 
+    /// That nothing is there is told only to those who would be told that something is: a link on the way may
+    /// have led to where they may not look.
+    fn unless_hidden(
+        &self,
+        error: StoreError,
+        path: &WorkspacePath,
+        verb: Verb,
+        terms: &Terms<'_>,
+    ) -> StoreError {
+        let StoreError::NotFound = error else { return error };
+        match self.root.place_of_folder(path).map(|place| (terms.permit)(verb, &place)) {
+            Ok(Err(fault)) => StoreError::Refused(fault),
+            _ => error,
+        }
+    }
+
     /// The same folder, with another promise.
     #[must_use]
     pub fn with_durability(self, durability: Durability) -> Self {
@@ -80,9 +96,10 @@ impl LocalFolder {
 
 impl Store for LocalFolder {
     fn open(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Box<dyn Source>, StoreError> {
-        let (file, real) = self.root.open_file(path)?;
+        let (opened, real) =
+            self.root.open_any(path).map_err(|error| self.unless_hidden(error, path, Verb::Read, terms))?;
         (terms.permit)(Verb::Read, &real)?;
-        Ok(Box::new(OpenFile::new(file)?))
+        Ok(Box::new(OpenFile::new(regular(opened)?)?))
     }
 
     fn create(&self, path: &WorkspacePath, content: &[u8], terms: &Terms<'_>) -> Result<Hash, StoreError> {
@@ -114,7 +131,15 @@ impl Store for LocalFolder {
     }
 
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError> {
-        let (folder, real) = self.root.open_folder(path)?;
+        let (folder, real) = match self.root.open_folder(path) {
+            Err(StoreError::NotFolder) => {
+                // Either it is a file, or something on the way to it is.
+                let (real, ..) = self.root.look_at(path).ok_or(StoreError::NotFolder)?;
+                (terms.permit)(Verb::Read, &real)?;
+                return Err(StoreError::IsFile);
+            }
+            opened => opened.map_err(|error| self.unless_hidden(error, path, Verb::Read, terms))?,
+        };
         (terms.permit)(Verb::Read, &real)?;
         if let Some(lock) = Lock::try_take(&folder) {
             temporary::sweep(&lock);

@@ -46,7 +46,7 @@ impl LocalFolder {
                 reached => reached?,
             };
             // The place is right only if the path leads there now that the lock is held.
-            if reached.leads_to.is_none() && self.root.open_file(path)?.1 == reached.place {
+            if reached.leads_to.is_none() && self.root.open_any(path)?.1 == reached.place {
                 return Ok(reached);
             }
         }
@@ -59,7 +59,10 @@ impl LocalFolder {
             return Err(StoreError::NotFound);
         }
         let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
-        let (folder, real) = self.root.open_folder(&folder).map_err(on_the_way)?;
+        let (folder, real) = self
+            .root
+            .open_folder(&folder)
+            .map_err(|error| self.unless_hidden(error, path, Verb::Write, terms))?;
         let place = real.join(name).ok_or(StoreError::NotFound)?;
         may_write(&place, terms)?;
         let lock = Lock::take(folder, terms.has_ended)?;
@@ -68,9 +71,12 @@ impl LocalFolder {
             Ok(source) => (source, None),
             // That is how the system says that it is a link.
             Err(StoreError::Escapes) => {
-                let (file, real) = self.root.open_file(&place)?;
+                let (file, real) = self
+                    .root
+                    .open_any(&place)
+                    .map_err(|error| self.unless_hidden(error, &place, Verb::Write, terms))?;
                 may_write(&real, terms)?;
-                (OpenFile::new(file)?, Some(real))
+                (OpenFile::new(regular(file)?)?, Some(real))
             }
             Err(error) => return Err(error),
         };
@@ -90,9 +96,10 @@ impl LocalFolder {
         }
         let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
         for _ in 0..TRIES {
-            let planned = self.root.place_of_folder(&folder).map_err(on_the_way)?;
+            let planned = self.root.place_of_folder(&folder)?;
             let place = planned.join(name).ok_or(StoreError::Reserved)?;
             may_write(&place, terms)?;
+            self.root.refuse_too_deep(&place)?;
             check(&place)?;
             let (opened, real) =
                 self.root.make_folders(&folder, &|place| may_write(place, terms), self.durability)?;
@@ -101,14 +108,6 @@ impl LocalFolder {
             }
         }
         Err(StoreError::NotFound)
-    }
-}
-
-/// What is wrong with a folder, for those who asked for something in it.
-fn on_the_way(error: StoreError) -> StoreError {
-    match error {
-        StoreError::IsFile => StoreError::NotFolder,
-        error => error,
     }
 }
 

@@ -10,11 +10,11 @@ use std::{
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use pintle_contract::WorkspacePath;
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, ResolveFlags},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags},
     io::Errno,
 };
 
-use super::{Durability, problem, regular, temporary};
+use super::{Durability, problem, temporary};
 use crate::store::StoreError;
 
 /// The root, held open.
@@ -46,21 +46,18 @@ impl Root {
         Ok(Self { folder, portable: Some(dir) })
     }
 
-    /// Opens a regular file, and tells where it really is.
-    pub(super) fn open_file(&self, path: &WorkspacePath) -> Result<(File, WorkspacePath), StoreError> {
+    /// Opens whatever it is, and tells where it really is.
+    pub(super) fn open_any(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         refuse_reserved(path)?;
         let opened = self.open_beneath(path, READ)?;
         let real = self.real_path(&opened, path)?;
-        Ok((regular(opened)?, real))
+        Ok((opened, real))
     }
 
     /// Opens a folder, and tells where it really is.
     pub(super) fn open_folder(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         refuse_reserved(path)?;
-        let opened = self.open_beneath(path, FOLDER).map_err(|error| match error {
-            StoreError::NotFolder if self.look_at(path).is_some() => StoreError::IsFile,
-            error => error,
-        })?;
+        let opened = self.open_beneath(path, FOLDER)?;
         let real = self.real_path(&opened, path)?;
         Ok((opened, real))
     }
@@ -131,20 +128,28 @@ impl Root {
 
     /// Where something that was opened really is, below the root.
     fn real_path(&self, opened: &OwnedFd, path: &WorkspacePath) -> Result<WorkspacePath, StoreError> {
-        let real = match &self.portable {
-            None => {
-                let root = place_of(&self.folder)?;
+        let real = match (place_of(opened), &self.portable) {
+            (Ok(place), _) => {
+                let root = place_of(&self.folder).map_err(outside)?;
                 // What has been moved out of the root, or removed, is no longer there.
-                place_of(opened)?.strip_prefix(&root).map(Path::to_owned).map_err(|_| StoreError::NotFound)?
+                place.strip_prefix(&root).map(Path::to_owned).map_err(|_| StoreError::NotFound)?
             }
-            Some(dir) => {
-                let text = if path.is_root() { "." } else { path.as_str() };
-                dir.canonicalize(text)?
-            }
+            (Err(_), Some(dir)) => canonical(dir, opened, path)?,
+            (Err(error), None) => return Err(outside(error)),
         };
         // A link may lead to a name that is no text; then it cannot be spoken of.
         let real = real.to_str().ok_or(StoreError::Special)?;
-        WorkspacePath::parse(real).map_err(|_| StoreError::Special)
+        let real = WorkspacePath::parse(real).map_err(|_| StoreError::Special)?;
+        refuse_reserved(&real)?;
+        Ok(real)
+    }
+
+    /// Refuses what would lie so deep that the system could not say where it is.
+    pub(super) fn refuse_too_deep(&self, place: &WorkspacePath) -> Result<(), StoreError> {
+        const LONGEST: usize = 4096;
+        let root = place_of(&self.folder).map(|root| root.as_os_str().len()).unwrap_or_default();
+        // A slash before it, and what ends the text.
+        if root + place.as_str().len() + 2 > LONGEST { Err(StoreError::NameTooLong) } else { Ok(()) }
     }
 }
 
@@ -152,13 +157,28 @@ fn place_of(opened: &OwnedFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))
 }
 
-fn open_portably(dir: &Dir, text: &str, flags: OFlags) -> Result<OwnedFd, StoreError> {
-    let outside = |error: io::Error| match error.raw_os_error() {
+/// The place of something that was opened, where the system does not tell: the path is followed once more, and what is
+/// there has to be the same thing.
+fn canonical(dir: &Dir, opened: &OwnedFd, path: &WorkspacePath) -> Result<PathBuf, StoreError> {
+    let text = if path.is_root() { "." } else { path.as_str() };
+    let place = dir.canonicalize(text).map_err(outside)?;
+    let there = rustix::fs::statat(dir, &place, AtFlags::SYMLINK_NOFOLLOW).map_err(problem)?;
+    let own = rustix::fs::fstat(opened).map_err(problem)?;
+    let is_same = (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino);
+    if is_same { Ok(place) } else { Err(StoreError::NotFound) }
+}
+
+/// What the refusals of the system, and of the crate that stands in for it, mean.
+fn outside(error: io::Error) -> StoreError {
+    match error.raw_os_error() {
         Some(code) => problem(Errno::from_raw_os_error(code)),
         // The crate's own word for a path that leaves.
         None if error.kind() == io::ErrorKind::PermissionDenied => StoreError::Escapes,
         None => StoreError::Io(error),
-    };
+    }
+}
+
+fn open_portably(dir: &Dir, text: &str, flags: OFlags) -> Result<OwnedFd, StoreError> {
     if flags.contains(OFlags::DIRECTORY) {
         // What the crate gives can only be a starting point; it is to be read and locked, too.
         let found = dir.open_dir(text).map_err(outside)?;

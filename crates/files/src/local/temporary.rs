@@ -116,7 +116,10 @@ impl Drop for Temporary<'_> {
 /// Removes what a writer who died has left behind. The lock is held, so nobody is writing now.
 pub(super) fn sweep(folder: &Lock) {
     // Most often there is nothing, and that is as it should be.
-    let _ = rustix::fs::unlinkat(folder, NAME, AtFlags::empty());
+    if let Err(Errno::ISDIR) = rustix::fs::unlinkat(folder, NAME, AtFlags::empty()) {
+        // Nobody else may use the name, but what is in it is not ours.
+        let _ = rustix::fs::unlinkat(folder, NAME, AtFlags::REMOVEDIR);
+    }
 }
 
 /// Gives a file another name, where nothing may be.

@@ -1,0 +1,431 @@
+//! What becomes of a path, by a table: what is inside is reached under every name that it has, and nothing else is.
+
+pub mod world;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, PermissionsExt, symlink},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use self::world::{Case, Deed, Expected, SECRET, Tree, after, build, cases, restore, tree};
+use crate::support::{Server, Setup, pintle};
+
+/// What is written.
+const NEW: &str = "more\n";
+
+/// A server whose root is the world of the table.
+struct World {
+    server: Server,
+    root: PathBuf,
+    outside: PathBuf,
+    /// What is there before a case.
+    inside_before: Tree,
+    outside_before: Tree,
+    /// Hashes with which a change would succeed, if it could reach what has them.
+    hashes: Vec<String>,
+}
+
+impl World {
+    fn new() -> Self {
+        let setup = Setup::new();
+        let (root, outside) = (setup.path("root"), setup.path("outside"));
+        fs::create_dir(&outside).expect("a folder");
+        build(&root, &outside);
+        let (inside_before, outside_before) = (tree(&root), tree(&outside));
+        let mut server = setup.args(["--log-level", "off", "--no-fsync"]).start();
+        let hashes = ["copy", "a/file.txt"].map(|path| hash(&mut server, path)).into();
+        Self { server, root, outside, inside_before, outside_before, hashes }
+    }
+
+    fn rebuild(&mut self) {
+        build(&self.root, &self.outside);
+    }
+
+    /// The calls that a deed is made of.
+    fn calls(deed: Deed, path: &str, hash: &str, moved: &str) -> Vec<(&'static str, Value)> {
+        match deed {
+            Deed::Read => vec![("text.read", json!({"path": path})), ("file.read", json!({"path": path}))],
+            Deed::List => vec![("file.list", json!({"path": path}))],
+            Deed::Create => vec![("file.create", json!({"path": path, "content": NEW}))],
+            Deed::Edit => vec![
+                ("text.append", json!({"path": path, "hash": hash, "content": NEW})),
+                (
+                    "text.replace",
+                    json!({"path": path, "hash": hash, "lines": [1, 0], "old": SECRET.trim_end(), "new": NEW}),
+                ),
+                (
+                    "text.insert",
+                    json!({"path": path, "hash": hash, "line": 1, "anchor": SECRET.trim_end(), "content": NEW}),
+                ),
+            ],
+            Deed::Remove => vec![("file.remove", json!({"path": path, "hash": hash}))],
+            Deed::MoveFrom => vec![("file.move", json!({"path": path, "hash": hash, "to": moved}))],
+            Deed::MoveTo => vec![("file.move", json!({"path": moved, "hash": hash, "to": path}))],
+        }
+    }
+
+    /// Problems with one case; none if all is as the table says.
+    fn check(&mut self, case: &Case, problems: &mut Vec<String>) {
+        let mut note = |world: &mut Self, deed: &dyn std::fmt::Debug, problem: String| {
+            let path: String = case.path.chars().take(60).collect();
+            problems.push(format!("line {}: {deed:?} {path:?}: {problem}", case.line));
+            world.rebuild();
+        };
+        for deed in &case.deeds {
+            let checked = match &case.expected {
+                Expected::Done(place) => self.check_done(*deed, &case.path, place),
+                Expected::Refused { code, piece } => self.check_refused(*deed, &case.path, code, piece),
+            };
+            if let Err(problem) = checked {
+                note(self, deed, problem);
+            }
+        }
+        if let Err(problem) = same(&tree(&self.root), &self.inside_before) {
+            note(self, &case.deeds, format!("in the end {problem}"));
+        }
+        if let Err(problem) = same(&tree(&self.outside), &self.outside_before) {
+            note(self, &case.deeds, format!("OUTSIDE: {problem}"));
+        }
+    }
+
+    fn check_refused(&mut self, deed: Deed, path: &str, code: &str, piece: &str) -> Result<(), String> {
+        for hash in self.hashes.clone() {
+            // What would be moved to a wrong place is the file that has the hash.
+            let other = match deed {
+                Deed::MoveTo if hash == self.hashes[0] => "copy",
+                Deed::MoveTo => "a/file.txt",
+                _ => "moved",
+            };
+            for (tool, arguments) in Self::calls(deed, path, &hash, other) {
+                let frame = self.server.call(tool, arguments);
+                let error = &frame["error"]["data"];
+                let message = error["message"].as_str().unwrap_or_default();
+                if error["code"] != json!(code) || !message.contains(piece) {
+                    return Err(format!("{tool} is not refused with {code} and \"{piece}\": {frame:.300}"));
+                }
+                if frame.to_string().contains("outside secret") {
+                    return Err(format!("{tool} tells the secret: {frame}"));
+                }
+            }
+            if matches!(deed, Deed::Read | Deed::List) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_done(&mut self, deed: Deed, path: &str, place: &str) -> Result<(), String> {
+        if deed == Deed::List {
+            return self.check_listed(path, place);
+        }
+        let moved = match deed {
+            Deed::MoveTo => "plain".to_owned(),
+            _ => Path::new(place).with_file_name("moved").to_str().expect("text").to_owned(),
+        };
+        let hash = match deed {
+            Deed::Create => String::new(),
+            Deed::MoveTo => hash(&mut self.server, "plain"),
+            _ => self.read(path, place)?,
+        };
+        if deed == Deed::Read {
+            return Ok(());
+        }
+        let old = fs::read_to_string(self.root.join(place)).unwrap_or_default();
+        let names_of_old = fs::metadata(self.root.join(place)).map_or(0, |there| there.nlink());
+        let calls = Self::calls(deed, path, &hash, &moved);
+        for (tool, mut arguments) in calls {
+            match tool {
+                // All three come to the same: one more line at the end.
+                "text.replace" => {
+                    arguments["old"] = json!(old.trim_end_matches('\n'));
+                    arguments["new"] = json!(format!("{old}{NEW}"));
+                }
+                "text.insert" => continue,
+                _ => {}
+            }
+            let frame = self.server.call(tool, arguments);
+            if frame.get("result").is_none() {
+                return Err(format!("{tool} is refused: {frame:.300}"));
+            }
+            let expected = after(self.inside_before.clone(), deed, place, NEW.as_bytes(), &moved);
+            let found = tree(&self.root);
+            same(&found, &expected)?;
+            same(&tree(&self.outside), &self.outside_before)?;
+            // Two names of one file cannot be put back one by one.
+            match names_of_old > 1 {
+                true => self.rebuild(),
+                false => restore(&self.root, &found, &self.inside_before),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_listed(&mut self, path: &str, place: &str) -> Result<(), String> {
+        let frame = self.server.call("file.list", json!({"path": path}));
+        let entries = frame["result"]["entries"].as_array().ok_or_else(|| format!("no entries: {frame}"))?;
+        let mut listed: Vec<String> =
+            entries.iter().map(|entry| entry["name"].as_str().expect("a name").to_owned()).collect();
+        listed.sort();
+        let there = fs::read_dir(self.root.join(place)).expect("a folder");
+        let mut there: Vec<String> =
+            there.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        there.sort();
+        if listed == there { Ok(()) } else { Err(format!("listed are {listed:?}")) }
+    }
+
+    /// Reads in both ways, and gives the hash.
+    fn read(&mut self, path: &str, place: &str) -> Result<String, String> {
+        let text = self.server.call("text.read", json!({"path": path}));
+        let bytes = self.server.call("file.read", json!({"path": path}));
+        let there = fs::read_to_string(self.root.join(place)).expect("a file");
+        if text["result"]["content"] != json!(there) {
+            return Err(format!("text.read gives something else: {text:.300}"));
+        }
+        let (hash, size) = (&text["result"]["hash"], there.len());
+        if (&bytes["result"]["hash"], &bytes["result"]["size"]) != (hash, &json!(size)) {
+            return Err(format!("file.read gives something else: {bytes:.300}"));
+        }
+        Ok(hash.as_str().expect("a hash").to_owned())
+    }
+}
+
+fn hash(server: &mut Server, path: &str) -> String {
+    server.result("text.read", json!({"path": path}))["hash"].as_str().expect("a hash").to_owned()
+}
+
+/// Tells how two trees differ.
+fn same(found: &Tree, expected: &Tree) -> Result<(), String> {
+    let differ = |one: &Tree, other: &Tree| {
+        let differing = one.iter().filter(|(path, node)| other.get(*path) != Some(node));
+        differing.take(4).map(|(path, node)| format!("{path:.80?} {node:?}")).collect::<Vec<_>>()
+    };
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("the root holds {:?} instead of {:?}", differ(found, expected), differ(expected, found)))
+}
+
+/// Runs a part of the table, so that the parts can run beside each other.
+fn check_part(part: usize, parts: usize) {
+    let mut world = World::new();
+    let mut problems = Vec::new();
+    for case in cases().iter().skip(part).step_by(parts) {
+        world.check(case, &mut problems);
+    }
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+    world.server.finish();
+}
+
+#[test]
+fn the_table_has_at_least_200_distinct_cases_and_every_deed_succeeds_and_fails_in_it() {
+    let cases = cases();
+    let paths: BTreeSet<&str> = cases.iter().map(|case| case.path.as_str()).collect();
+    assert!(paths.len() >= 200, "{} paths", paths.len());
+    let mut seen = BTreeSet::new();
+    for case in &cases {
+        for deed in &case.deeds {
+            assert!(seen.insert((*deed, &case.path)), "line {}: {deed:?} is there twice", case.line);
+        }
+    }
+    let outcomes: BTreeSet<_> = cases
+        .iter()
+        .flat_map(|case| case.deeds.iter().map(|deed| (*deed, matches!(case.expected, Expected::Done(_)))))
+        .collect();
+    assert_eq!(outcomes.len(), 14, "{outcomes:?}");
+}
+
+#[test]
+fn every_path_leads_where_the_table_says_1() {
+    check_part(0, 4);
+}
+
+#[test]
+fn every_path_leads_where_the_table_says_2() {
+    check_part(1, 4);
+}
+
+#[test]
+fn every_path_leads_where_the_table_says_3() {
+    check_part(2, 4);
+}
+
+#[test]
+fn every_path_leads_where_the_table_says_4() {
+    check_part(3, 4);
+}
+
+#[test]
+fn names_that_are_no_text_are_listed_as_what_they_are_and_not_as_a_namesake() {
+    let setup = Setup::new();
+    let root = setup.path("root");
+    let odd = |bytes: &[u8]| root.join(std::ffi::OsStr::from_bytes(bytes));
+    fs::write(odd(b"odd\xff"), "1").expect("writes");
+    symlink("nowhere", odd(b"link\xff")).expect("a link");
+    // What is shown for the others is a name that a file may really have.
+    fs::write(root.join("link\u{fffd}"), "12345").expect("writes");
+    let mut server = setup.start();
+    let entries = server.result("file.list", json!({}))["entries"].clone();
+    let expected = json!([
+        {"name": "link\u{fffd}", "type": "file", "size": 5},
+        {"name": "odd\u{fffd}", "type": "file", "size": 1},
+        {"name": "link\u{fffd}", "type": "other", "size": 0},
+    ]);
+    assert_eq!(entries, expected);
+    for path in ["odd\u{fffd}", "odd", "odd\u{ff}"] {
+        assert_eq!(server.error("text.read", json!({"path": path}))["code"], json!("NOT_FOUND"), "{path}");
+    }
+    // A file with the name that is shown is another file.
+    server.result("file.create", json!({"path": "odd\u{fffd}", "content": "2"}));
+    assert_eq!(fs::read(odd(b"odd\xff")).expect("reads"), b"1");
+    assert_eq!(fs::read(root.join("odd\u{fffd}")).expect("reads"), b"2");
+    server.finish();
+}
+
+#[test]
+fn what_has_the_name_of_unfinished_files_and_is_none_is_told_of_and_kept() {
+    let setup = Setup::new();
+    fs::create_dir(setup.path("root/.pintle-tmp")).expect("a folder");
+    fs::write(setup.path("root/.pintle-tmp/kept"), "kept").expect("writes");
+    let mut server = setup.start();
+    let error = server.error("file.create", json!({"path": "file", "content": "x"}));
+    assert_eq!(error["code"], json!("FORBIDDEN"), "{error}");
+    assert!(error["message"].as_str().is_some_and(|told| told.contains(".pintle-tmp")), "{error}");
+    assert_eq!(fs::read(server.path("root/.pintle-tmp/kept")).expect("reads"), b"kept");
+    server.finish();
+}
+
+#[test]
+fn an_unfinished_file_is_not_reached_through_a_link_either() {
+    let setup = Setup::new();
+    fs::write(setup.path("root/.pintle-tmp"), "half\n").expect("writes");
+    symlink(".pintle-tmp", setup.path("root/link")).expect("a link");
+    let mut server = setup.start();
+    let error = server.error("text.read", json!({"path": "link"}));
+    assert_eq!(error["code"], json!("NOT_FOUND"), "{error}");
+    server.finish();
+}
+
+#[test]
+fn a_device_in_the_root_is_not_opened() {
+    let setup = Setup::new();
+    let device = setup.path("root/zero");
+    let number = rustix::fs::makedev(1, 5);
+    let kind = rustix::fs::FileType::CharacterDevice;
+    // Only a privileged user can make one; there is nothing to show where nobody can.
+    if rustix::fs::mknodat(rustix::fs::CWD, &device, kind, 0o666.into(), number).is_err() {
+        return;
+    }
+    let mut server = setup.start();
+    let none = "0".repeat(64);
+    for (tool, arguments) in [
+        ("text.read", json!({"path": "zero"})),
+        ("file.read", json!({"path": "zero"})),
+        ("text.append", json!({"path": "zero", "hash": none, "content": "x"})),
+        ("file.remove", json!({"path": "zero", "hash": none})),
+        ("file.move", json!({"path": "zero", "hash": none, "to": "one"})),
+    ] {
+        let error = server.error(tool, arguments);
+        assert_eq!(error["code"], json!("INVALID_REQUEST"), "{tool}: {error}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains("neither a file nor a folder"), "{tool}: {error}");
+    }
+    let listed = server.result("file.list", json!({}));
+    assert_eq!(listed["entries"], json!([{"name": "zero", "type": "other", "size": 0}]));
+    server.finish();
+}
+
+/// A server as a user who may not do everything.
+struct Unprivileged {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: std::io::BufReader<ChildStdout>,
+}
+
+impl Unprivileged {
+    fn start(folder: &Path) -> Self {
+        let mut command = Command::new(pintle().get_program());
+        if rustix::process::geteuid().is_root() {
+            // The program may lie where nobody else can go.
+            let program = folder.join("pintle");
+            fs::copy(pintle().get_program(), &program).expect("copies");
+            command = Command::new(program);
+            command.uid(65534).gid(65534);
+        }
+        command.env_clear().args(["serve", "--log-level", "off"]).current_dir(folder.join("root"));
+        command.env("PINTLE_STATE_DIR", folder.join("state")).env("MCP_READY_FILE", folder.join("ready"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("starts");
+        let stdin = child.stdin.take().expect("stdin");
+        let stdout = std::io::BufReader::new(child.stdout.take().expect("stdout"));
+        Self { child, stdin, stdout }
+    }
+
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        use std::io::{BufRead, Write};
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": tool, "params": arguments});
+        writeln!(self.stdin, "{message}").expect("the server reads");
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("a reply");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+}
+
+impl Drop for Unprivileged {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_the_system_does_not_let_the_server_use_is_forbidden_and_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let set = |path: &str, mode: u32| {
+        fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(mode)).expect("a mode");
+    };
+    set("", 0o755);
+    for path in ["root", "root/closed", "root/fixed"] {
+        fs::create_dir(folder.path().join(path)).expect("a folder");
+    }
+    for path in ["root/unreadable", "root/closed/file", "root/fixed/file"] {
+        fs::write(folder.path().join(path), "text\n").expect("writes");
+    }
+    set("root/unreadable", 0o000);
+    set("root/closed", 0o000);
+    set("root/fixed", 0o555);
+    let mut server = Unprivileged::start(folder.path());
+    let hash = server.call("text.read", json!({"path": "fixed/file"}))["result"]["hash"].clone();
+    assert!(hash.is_string(), "what may be read is read");
+    for (tool, arguments) in [
+        ("text.read", json!({"path": "unreadable"})),
+        ("file.read", json!({"path": "unreadable"})),
+        ("text.append", json!({"path": "unreadable", "hash": hash, "content": "x"})),
+        ("text.read", json!({"path": "closed/file"})),
+        ("file.list", json!({"path": "closed"})),
+        ("file.create", json!({"path": "closed/new", "content": "x"})),
+        ("file.create", json!({"path": "fixed/new", "content": "x"})),
+        ("file.create", json!({"path": "fixed/new/er", "content": "x"})),
+        ("text.append", json!({"path": "fixed/file", "hash": hash, "content": "x"})),
+        ("file.remove", json!({"path": "fixed/file", "hash": hash})),
+        ("file.move", json!({"path": "fixed/file", "hash": hash, "to": "fixed/other"})),
+    ] {
+        let frame = server.call(tool, arguments.clone());
+        assert_eq!(frame["error"]["data"]["code"], json!("FORBIDDEN"), "{tool} {arguments}: {frame}");
+    }
+    drop(server);
+    set("root/closed", 0o755);
+    set("root/unreadable", 0o644);
+    for path in ["root/unreadable", "root/closed/file", "root/fixed/file"] {
+        assert_eq!(fs::read(folder.path().join(path)).expect("reads"), b"text\n", "{path}");
+    }
+    assert_eq!(fs::read_dir(folder.path().join("root/fixed")).expect("lists").count(), 1);
+}
