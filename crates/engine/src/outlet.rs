@@ -3,6 +3,9 @@
 //! Frames are gathered in one buffer while the thread writes another, so a burst of small frames
 //! costs few system calls, and a reader that stops reading holds up nothing but its own stream. The
 //! buffer is bounded: who writes more waits, or is told that there is no room.
+//!
+//! Waking a thread takes longer than writing a small frame. Where a stream can tell that it would take one
+//! without waiting, and nothing else is on its way, whoever flushes writes it.
 
 use std::{
     io::{ErrorKind, Write},
@@ -12,6 +15,9 @@ use std::{
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+/// What every pipe takes whole, if it takes anything.
+const SMALL: usize = 4096;
 
 /// The stream is gone: whoever read it has closed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +36,11 @@ struct Shared {
     idle: Condvar,
     closed: CancellationToken,
     high_water: usize,
+    shortcut: Option<Box<Shortcut>>,
 }
+
+/// Writes some bytes, if that can be done at once. Says whether it did.
+type Shortcut = dyn Fn(&[u8]) -> std::io::Result<bool> + Send + Sync;
 
 #[derive(Default)]
 struct State {
@@ -47,9 +57,30 @@ impl Outlet {
     /// `linger` before it writes, so that more can gather.
     pub fn new(
         name: &str,
+        stream: impl Write + Send + 'static,
+        high_water: usize,
+        linger: Duration,
+    ) -> std::io::Result<Self> {
+        Self::start(name, stream, high_water, linger, None)
+    }
+
+    /// The same for a stream that can take a little without waiting: `shortcut` is given a small frame and writes it,
+    /// if that can be done at once. It says whether it did.
+    pub fn with_shortcut(
+        name: &str,
+        stream: impl Write + Send + 'static,
+        high_water: usize,
+        shortcut: impl Fn(&[u8]) -> std::io::Result<bool> + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
+        Self::start(name, stream, high_water, Duration::ZERO, Some(Box::new(shortcut)))
+    }
+
+    fn start(
+        name: &str,
         mut stream: impl Write + Send + 'static,
         high_water: usize,
         linger: Duration,
+        shortcut: Option<Box<Shortcut>>,
     ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -58,6 +89,7 @@ impl Outlet {
             idle: Condvar::new(),
             closed: CancellationToken::new(),
             high_water,
+            shortcut,
         });
         let outlet = Self(Arc::clone(&shared));
         std::thread::Builder::new()
@@ -99,7 +131,14 @@ impl Outlet {
 
     /// Sends what has gathered. Does not wait for it.
     pub fn flush(&self) {
-        self.want_flush(&mut self.0.lock());
+        let mut state = self.0.lock();
+        let is_alone = !state.writing && !state.flush_wanted && !state.stopped;
+        match &self.0.shortcut {
+            Some(shortcut) if is_alone && (1..=SMALL).contains(&state.gathered.len()) => {
+                self.0.write_at_once(state, shortcut);
+            }
+            _ => self.want_flush(&mut state),
+        }
     }
 
     /// Sends what has gathered, waits until it is written, but no longer than `patience`, and ends
@@ -145,7 +184,10 @@ impl Outlet {
     fn want_flush(&self, state: &mut State) {
         if !state.gathered.is_empty() && !state.flush_wanted {
             state.flush_wanted = true;
-            self.0.work.notify_one();
+            // Whoever writes now looks afterwards.
+            if !state.writing {
+                self.0.work.notify_one();
+            }
         }
     }
 
@@ -164,6 +206,40 @@ impl Outlet {
 }
 
 impl Shared {
+    /// Writes what has gathered without the thread. Nobody else writes meanwhile.
+    fn write_at_once(&self, mut state: MutexGuard<'_, State>, shortcut: &Shortcut) {
+        let mut batch = std::mem::take(&mut state.gathered);
+        state.writing = true;
+        drop(state);
+        let written = shortcut(&batch);
+        let mut state = self.lock();
+        state.writing = false;
+        match written {
+            Ok(true) => {
+                batch.clear();
+                // The memory is used again.
+                if state.gathered.is_empty() {
+                    state.gathered = batch;
+                }
+            }
+            Ok(false) => {
+                batch.append(&mut state.gathered);
+                state.gathered = batch;
+                state.flush_wanted = true;
+            }
+            Err(error) => {
+                state.failure = Some(error);
+                drop(state);
+                return self.close();
+            }
+        }
+        if state.flush_wanted || state.stopped {
+            self.work.notify_one();
+        }
+        drop(state);
+        self.idle.notify_all();
+    }
+
     fn write_all_to(&self, stream: &mut impl Write, linger: Duration) {
         // A single huge frame should not keep its memory for ever.
         const KEPT: usize = 1 << 20;
@@ -185,7 +261,7 @@ impl Shared {
     /// Waits for something to write. `false` at the end.
     fn next_batch(&self, batch: &mut Vec<u8>, linger: Duration) -> bool {
         let mut state = self.lock();
-        while !state.flush_wanted && !state.stopped {
+        while state.writing || (!state.flush_wanted && !state.stopped) {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if !linger.is_zero() && !state.stopped {
@@ -247,6 +323,66 @@ mod tests {
         let written: Vec<u8> = receiver.try_iter().flatten().collect();
         let expected: String = (0..100).map(|number| format!("{number}\n")).collect();
         assert_eq!(String::from_utf8(written).expect("text"), expected);
+    }
+
+    /// A stream into a list; the shortcut works every other time.
+    #[derive(Clone, Default)]
+    struct Listed(Arc<Mutex<(Vec<u8>, bool)>>);
+
+    impl Write for Listed {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("unpoisoned").0.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn frames_that_take_the_shortcut_stay_in_order_with_those_that_do_not() {
+        let stream = Listed::default();
+        let short = stream.clone();
+        let outlet = Outlet::with_shortcut("test", stream.clone(), 1 << 20, move |bytes| {
+            let mut written = short.0.lock().expect("unpoisoned");
+            written.1 = !written.1;
+            if written.1 {
+                written.0.extend_from_slice(bytes);
+            }
+            Ok(written.1)
+        })
+        .expect("starts");
+        let expected = std::thread::scope(|scope| {
+            let writers = (0..4_u8).map(|writer| {
+                let outlet = outlet.clone();
+                scope.spawn(move || {
+                    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+                    for number in 0..500_u32 {
+                        // Some are too large for the shortcut.
+                        let filling = vec![b'.'; if number % 50 == 0 { 5000 } else { 5 }];
+                        let frame = format!("{writer} {number} {}\n", String::from_utf8_lossy(&filling));
+                        runtime.block_on(outlet.write(&[frame.as_bytes()])).expect("open");
+                        outlet.flush();
+                    }
+                })
+            });
+            let writers: Vec<_> = writers.collect();
+            writers.into_iter().for_each(|writer| writer.join().expect("writes"));
+            4 * 500
+        });
+        assert!(outlet.finish(Duration::from_secs(10)));
+        let written = stream.0.lock().expect("unpoisoned").0.clone();
+        let text = String::from_utf8(written).expect("text");
+        let mut next = [0; 4];
+        for line in text.lines() {
+            let mut words = line.split(' ');
+            let writer: usize = words.next().and_then(|word| word.parse().ok()).expect("a writer");
+            let number: u32 = words.next().and_then(|word| word.parse().ok()).expect("a number");
+            assert_eq!(number, next[writer], "{writer}");
+            next[writer] += 1;
+        }
+        assert_eq!(next.iter().sum::<u32>(), expected);
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     hash::Hash,
     resources::ListResources,
-    store::{Rules, Store, StoreError, Terms},
+    store::{Rules, Source, Store, StoreError, Terms},
     tools,
 };
 
@@ -45,20 +45,41 @@ impl Files {
     ) -> Result<T, Fault> {
         let files = Arc::clone(self);
         let done = call.compute(move |call| {
-            let permit =
-                |verb, path: &WorkspacePath| call.caller().require(&Access::Path(verb, path.clone()));
-            let has_ended = || call.has_ended();
-            let commit = || call.commit();
-            let rules = files.rules.as_ref();
-            let terms = Terms { permit: &permit, rules, has_ended: &has_ended, commit: &commit };
-            let store = files.store.as_ref();
-            work(store, &paths, &terms).map_err(|error| match (error, &paths) {
-                (StoreError::NotFound, Paths { path, .. }) => not_found(path, store, &terms),
-                (StoreError::Target(error), Paths { to: Some(to), .. }) => fault(*error, to),
-                (error, Paths { path, .. }) => fault(error, path),
+            files.on_terms(call, |store, terms| {
+                work(store, &paths, terms).map_err(|error| match (error, &paths) {
+                    (StoreError::NotFound, Paths { path, .. }) => not_found(path, store, terms),
+                    (StoreError::Target(error), Paths { to: Some(to), .. }) => fault(*error, to),
+                    (error, Paths { path, .. }) => fault(error, path),
+                })
             })
         });
         done.await?
+    }
+
+    /// Reads a file. A small one that is at hand is read right here: that takes less time than to hand it over.
+    pub(crate) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: &CallContext,
+        path: WorkspacePath,
+        work: impl FnOnce(&dyn Source, &dyn Fn() -> bool) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let content = self.on_terms(call, |store, terms| store.read_at_once(&path, terms));
+        if let Some(content) = content {
+            return work(&content, &|| call.has_ended()).map_err(|error| fault(error, &path));
+        }
+        let work = |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+            work(store.open(&paths.path, terms)?.as_ref(), terms.has_ended)
+        };
+        self.with_store(call, path.into(), work).await
+    }
+
+    /// Does something with the store on the terms of a call.
+    fn on_terms<T>(&self, call: &CallContext, work: impl FnOnce(&dyn Store, &Terms<'_>) -> T) -> T {
+        let permit = |verb, path: &WorkspacePath| call.caller().require(&Access::Path(verb, path.clone()));
+        let has_ended = || call.has_ended();
+        let commit = || call.commit();
+        let rules = self.rules.as_ref();
+        work(self.store.as_ref(), &Terms { permit: &permit, rules, has_ended: &has_ended, commit: &commit })
     }
 }
 

@@ -15,6 +15,12 @@ pub trait Store: Send + Sync + 'static {
     /// Opens a file to be read.
     fn open(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Box<dyn Source>, StoreError>;
 
+    /// The content of a small file, if it can be had without waiting for anything. None says nothing about the file:
+    /// whoever gets it opens it.
+    fn read_at_once(&self, _path: &WorkspacePath, _terms: &Terms<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Creates a file, and the folders that it lies in.
     fn create(&self, path: &WorkspacePath, content: &[u8], terms: &Terms<'_>) -> Result<Hash, StoreError>;
 
@@ -54,6 +60,20 @@ pub trait Source {
 
     /// Reads bytes from a place on; fewer than asked for only at the end.
     fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+/// Bytes at hand.
+impl Source for Vec<u8> {
+    fn size(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(place).ok().and_then(|place| self.get(place..)).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
 }
 
 /// What is to become of a file.

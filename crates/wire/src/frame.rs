@@ -28,6 +28,15 @@ pub struct Overlong {
     pub tail: Vec<u8>,
 }
 
+/// Where a line is.
+enum Place {
+    Nowhere,
+    /// In the stream's buffer, in one piece.
+    Buffer,
+    Partial,
+    Skipped(Overlong),
+}
+
 /// Cuts a byte stream into lines. The last one needs no terminator.
 pub struct FrameReader<R> {
     stream: BufReader<R>,
@@ -46,27 +55,44 @@ impl<R: Read> FrameReader<R> {
 
     /// The next line, or `None` at the end of the stream.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
+        Ok(self.next_frame_at_hand()?.map(|(frame, _)| frame))
+    }
+
+    /// The next line, and whether nothing has come after it yet.
+    pub fn next_frame_at_hand(&mut self) -> io::Result<Option<(Frame<'_>, bool)>> {
+        let place = self.find_line()?;
+        let is_last = self.stream.buffer().len() == self.lent;
+        let frame = match place {
+            Place::Nowhere => return Ok(None),
+            Place::Buffer => Frame::Line(&self.stream.buffer()[..self.lent - 1]),
+            Place::Partial => Frame::Line(&self.partial),
+            Place::Skipped(line) => Frame::TooLong(line),
+        };
+        Ok(Some((frame, is_last)))
+    }
+
+    fn find_line(&mut self) -> io::Result<Place> {
         self.stream.consume(std::mem::take(&mut self.lent));
         self.partial.clear();
         self.partial.shrink_to(CHUNK);
         loop {
             let available = self.fill()?;
             if available.is_empty() {
-                return Ok((!self.partial.is_empty()).then_some(Frame::Line(&self.partial)));
+                return Ok(if self.partial.is_empty() { Place::Nowhere } else { Place::Partial });
             }
             let end = memchr::memchr(b'\n', available);
             let piece = end.unwrap_or(available.len());
             if self.partial.len() + piece > self.limit {
-                return self.skip_line().map(|line| Some(Frame::TooLong(line)));
+                return self.skip_line().map(Place::Skipped);
             }
             if end.is_some() && self.partial.is_empty() {
                 self.lent = piece + 1;
-                return Ok(Some(Frame::Line(&self.stream.buffer()[..piece])));
+                return Ok(Place::Buffer);
             }
             self.partial.extend_from_slice(&self.stream.buffer()[..piece]);
             self.stream.consume(piece + usize::from(end.is_some()));
             if end.is_some() {
-                return Ok(Some(Frame::Line(&self.partial)));
+                return Ok(Place::Partial);
             }
         }
     }

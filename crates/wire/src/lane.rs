@@ -30,11 +30,15 @@ struct State<T> {
     jobs: VecDeque<(T, usize)>,
     weight: usize,
     closed: bool,
+    /// The consumer works on a job.
+    working: bool,
+    /// Somebody else works in its place.
+    claimed: bool,
 }
 
 impl<T> Default for Lane<T> {
     fn default() -> Self {
-        let state = State { jobs: VecDeque::new(), weight: 0, closed: false };
+        let state = State { jobs: VecDeque::new(), weight: 0, closed: false, working: false, claimed: false };
         Self { state: Mutex::new(state), room: Condvar::new(), arrived: Notify::new() }
     }
 }
@@ -58,20 +62,45 @@ impl<T> Lane<T> {
         true
     }
 
-    /// The next job, or `None` once the lane is closed and empty. For one consumer.
+    /// Takes the place of the consumer for one job, if it has nothing to do. Says whether that was so.
+    pub(crate) fn claim(&self) -> bool {
+        let mut state = self.lock();
+        let is_idle = !state.working && !state.claimed && !state.closed && state.jobs.is_empty();
+        state.claimed |= is_idle;
+        is_idle
+    }
+
+    /// Gives the place back, with what is left of the job.
+    pub(crate) fn release(&self, rest: Option<T>) {
+        let mut state = self.lock();
+        state.claimed = false;
+        let is_wanted = rest.is_some() || state.closed || !state.jobs.is_empty();
+        if let Some(rest) = rest {
+            state.jobs.push_front((rest, 0));
+        }
+        drop(state);
+        if is_wanted {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// The next job, or `None` once the lane is closed and empty. For one consumer, who has done the one before.
     pub(crate) async fn next(&self) -> Option<T> {
+        self.lock().working = false;
         loop {
             {
                 let mut state = self.lock();
-                if let Some((job, weight)) = state.jobs.pop_front() {
+                if state.claimed {
+                    // Whoever claimed the place gives it back.
+                } else if let Some((job, weight)) = state.jobs.pop_front() {
+                    state.working = true;
                     state.weight -= weight;
                     // Woken for every single place, the reader would sleep and wake with each job.
                     if state.jobs.len() <= JOBS / 2 && state.weight <= WEIGHT / 2 {
                         self.room.notify_one();
                     }
                     return Some(job);
-                }
-                if state.closed {
+                } else if state.closed {
                     return None;
                 }
             }
@@ -125,6 +154,23 @@ mod tests {
         }
         assert!(reader.join().expect("joins"));
         assert_eq!(seen, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn whoever_claims_an_idle_lane_comes_before_the_rest_and_leaves_the_rest_in_order() {
+        let lane = Arc::new(Lane::default());
+        assert!(lane.claim());
+        assert!(!lane.claim(), "taken");
+        assert!(lane.push(2, 1) && lane.push(3, 1));
+        let consumer = tokio::spawn({
+            let lane = Arc::clone(&lane);
+            async move { [lane.next().await, lane.next().await, lane.next().await, lane.next().await] }
+        });
+        tokio::task::yield_now().await;
+        lane.release(Some(1));
+        lane.close();
+        assert_eq!(consumer.await.expect("ends"), [Some(1), Some(2), Some(3), None]);
+        assert!(!lane.claim(), "closed");
     }
 
     #[test]

@@ -18,4 +18,6 @@ pub use http::{HttpOptions, HttpServer, Origins, ReplyStream};
 pub use mcp::McpHandler;
 pub use pipe::{Pipe, PipeOptions};
 pub use rmcp::ServerHandler;
-pub use standard::{PatientFile, on_output_hangup, standard_error, standard_input, standard_output};
+pub use standard::{
+    PatientFile, on_output_hangup, standard_error, standard_input, standard_output, standard_output_at_once,
+};

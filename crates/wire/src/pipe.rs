@@ -2,15 +2,19 @@
 //!
 //! A thread reads and opens frames. Direct requests go into the lane and are worked off one at a time;
 //! cancels act at once, past everything that waits. Every request's reply goes through the outlet.
+//!
+//! To wake another thread takes longer than many a call. When nothing else is to be done, in the lane or on the pipe, the
+//! reader begins a direct call itself; one that has to wait for something goes on in the lane.
 
 use std::{
     future::Future,
     io::{self, Read},
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll, Waker},
 };
 
 use pintle_contract::{Dialect, Fault, RequestId, Stage};
@@ -20,7 +24,7 @@ use pintle_engine::{
 };
 use rmcp::ServerHandler;
 use serde_json::json;
-use tokio::task::JoinSet;
+use tokio::{runtime::Handle, task::JoinSet};
 
 use crate::{
     direct,
@@ -53,13 +57,19 @@ struct Shared {
     mcp: McpFeed,
     has_spoken_mcp: AtomicBool,
     options: PipeOptions,
+    runtime: Handle,
 }
+
+/// Work that has begun elsewhere.
+type Begun = Pin<Box<dyn Future<Output = Result<(), OutletClosed>> + Send>>;
 
 /// How large a frame was, and how much it weighs in the lane.
 #[derive(Clone, Copy)]
 struct FrameSize {
     bytes: usize,
     weight: usize,
+    /// Nothing has come after it yet.
+    is_last: bool,
 }
 
 /// What is to be answered, in its turn.
@@ -86,6 +96,8 @@ enum Job {
         id: RequestId,
         json: &'static str,
     },
+    /// The rest of a call that has begun.
+    Begun(Begun),
 }
 
 impl Pipe {
@@ -109,6 +121,7 @@ impl Pipe {
             mcp,
             has_spoken_mcp: AtomicBool::new(false),
             options,
+            runtime: Handle::current(),
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&shared).work());
@@ -151,13 +164,13 @@ impl Pipe {
 }
 
 impl Shared {
-    fn read(&self, input: impl Read) {
+    fn read(self: &Arc<Self>, input: impl Read) {
         let mut frames = FrameReader::new(input, self.options.max_request_bytes);
         // A stream that cannot be read has ended.
-        while let Ok(Some(frame)) = frames.next_frame() {
+        while let Ok(Some((frame, is_last))) = frames.next_frame_at_hand() {
             let taken = match frame {
                 Frame::Line(line) if line.trim_ascii().is_empty() => true,
-                Frame::Line(line) => self.take(line),
+                Frame::Line(line) => self.take(line, is_last),
                 Frame::TooLong(line) => self.refuse_overlong(&line),
             };
             if !taken {
@@ -174,8 +187,8 @@ impl Shared {
     }
 
     /// Acts on a frame. `false` if no more are taken.
-    fn take(&self, frame: &[u8]) -> bool {
-        let size = FrameSize { bytes: frame.len(), weight: lane::weight(frame) };
+    fn take(self: &Arc<Self>, frame: &[u8], is_last: bool) -> bool {
+        let size = FrameSize { bytes: frame.len(), weight: lane::weight(frame), is_last };
         let mut message = match self.engine.open(frame) {
             Ok(message) => message,
             Err(refused) => return self.push_refusal(refused, size),
@@ -201,15 +214,39 @@ impl Shared {
         }
     }
 
-    /// Puts a call into the lane, unless its id is taken.
-    fn enter(&self, opened: Opened, size: FrameSize) -> bool {
+    /// Begins a call or puts it into the lane, unless its id is taken.
+    fn enter(self: &Arc<Self>, opened: Opened, size: FrameSize) -> bool {
         let entered = match &opened.id {
             Some(id) => self.in_flight.enter(id),
             None => Some(Arc::default()),
         };
-        match entered {
-            Some(cancel) => self.lane.push(Job::Call { opened: Box::new(opened), cancel }, size.weight),
-            None => self.refuse(opened, id_taken(), size),
+        let Some(cancel) = entered else { return self.refuse(opened, id_taken(), size) };
+        let job = Job::Call { opened: Box::new(opened), cancel };
+        if size.is_last && self.lane.claim() {
+            return self.begin(job);
+        }
+        self.lane.push(job, size.weight)
+    }
+
+    /// Begins a job in the place of the lane's worker, and leaves to it what cannot be done at once.
+    fn begin(self: &Arc<Self>, job: Job) -> bool {
+        let shared = Arc::clone(self);
+        let mut work: Begun = Box::pin(async move {
+            let answered = shared.answer(job).await;
+            shared.outlet.flush();
+            answered
+        });
+        let _runtime = self.runtime.enter();
+        // Whoever goes on asks anew to be woken.
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answered) => {
+                self.lane.release(None);
+                answered.is_ok()
+            }
+            Poll::Pending => {
+                self.lane.release(Some(Job::Begun(work)));
+                true
+            }
         }
     }
 
@@ -315,7 +352,8 @@ impl Shared {
         let message = format!("the request has {bytes} bytes; at most {limit} are allowed");
         let fault =
             Fault::invalid(stage, message).details(json!({"reason": "payload_too_large", "limit": limit}));
-        let size = FrameSize { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), weight: 0 };
+        let size =
+            FrameSize { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), weight: 0, is_last: false };
         self.push_refusal(Refused { id, method: None, fault }, size)
     }
 
@@ -358,6 +396,7 @@ impl Shared {
                 return Ok(());
             }
             Job::Result { id, json } => direct::result(Some(&id), json),
+            Job::Begun(work) => return work.await,
         };
         self.outlet.write(&[frame.as_bytes()]).await
     }

@@ -9,8 +9,9 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     fd::BorrowedFd,
+    fs::{FileType, fstat},
 };
 
 /// A file that blocks, even if its descriptor does not.
@@ -51,6 +52,32 @@ pub fn standard_output() -> io::Result<PatientFile> {
 /// A handle of its own to standard error.
 pub fn standard_error() -> io::Result<PatientFile> {
     own(rustix::stdio::stderr())
+}
+
+/// Writes a little to standard output, if that can be done at once; none if that cannot be known. A pipe that has room
+/// takes a page whole.
+pub fn standard_output_at_once()
+-> io::Result<Option<impl Fn(&[u8]) -> io::Result<bool> + Send + Sync + 'static>> {
+    let stream = standard_output()?.0;
+    let kind = FileType::from_raw_mode(fstat(&stream)?.st_mode);
+    Ok((kind == FileType::Fifo).then_some(move |bytes: &[u8]| {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut watched = [PollFd::new(&stream, PollFlags::OUT)];
+        match poll(&mut watched, Some(&now)) {
+            // A reader that has left is for the thread to find out about.
+            Ok(1) if watched[0].revents() == PollFlags::OUT => match (&stream).write(bytes) {
+                Ok(count) if count == bytes.len() => Ok(true),
+                Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+                {
+                    Ok(false)
+                }
+                Err(error) => Err(error),
+            },
+            _ => Ok(false),
+        }
+    }))
 }
 
 fn own(stream: BorrowedFd<'_>) -> io::Result<PatientFile> {

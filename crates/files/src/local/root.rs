@@ -54,6 +54,17 @@ impl Root {
         Ok((opened, real))
     }
 
+    /// Opens whatever it is, and tells where it really is, if the system knows the way by heart.
+    pub(super) fn open_known(&self, path: &WorkspacePath) -> Option<(OwnedFd, WorkspacePath)> {
+        if self.portable.is_some() || path.is_root() || is_reserved(path) {
+            return None;
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
+        let opened = rustix::fs::openat2(&self.folder, path.as_str(), READ, Mode::empty(), resolve).ok()?;
+        let real = self.real_path(&opened, path).ok()?;
+        Some((opened, real))
+    }
+
     /// Opens a folder, and tells where it really is.
     pub(super) fn open_folder(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         refuse_reserved(path)?;

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::reads;
 use crate::{
-    files::{self, Files, Paths},
+    files::{self, Files},
     hash::Hash,
-    store::{Store, Terms},
+    store::Source,
 };
 
 pub(crate) struct FileRead(pub(crate) Arc<Files>);
@@ -66,8 +66,7 @@ impl Tool for FileRead {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let path = files::path(&input.path)?;
-        let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
-            let source = store.open(&paths.path, terms)?;
+        let work = |source: &dyn Source, _: &dyn Fn() -> bool| {
             let size = source.size();
             if size > MOST {
                 return Err(too_large(size).into());
@@ -86,6 +85,6 @@ impl Tool for FileRead {
             let hash = Hash::of(&content).to_string();
             Ok(Output { size: content.len() as u64, content: BASE64_STANDARD.encode(content), hash })
         };
-        self.0.with_store(&call, path.into(), work).await
+        self.0.read(&call, path, work).await
     }
 }

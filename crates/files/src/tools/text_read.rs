@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::reads;
 use crate::{
-    files::{self, Files, Paths},
-    store::{Store, Terms},
+    files::{self, Files},
+    store::Source,
     text,
 };
 
@@ -60,15 +60,14 @@ impl Tool for TextRead {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let path = files::path(&input.path)?;
-        let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
-            let source = store.open(&paths.path, terms)?;
-            let found = text::read(source.as_ref(), input.lines, terms.has_ended)?;
+        let work = move |source: &dyn Source, has_ended: &dyn Fn() -> bool| {
+            let found = text::read(source, input.lines, has_ended)?;
             Ok(Output {
                 content: found.content,
                 hash: found.hash.to_string(),
                 total_lines: found.total_lines,
             })
         };
-        self.0.with_store(&call, path.into(), work).await
+        self.0.read(&call, path, work).await
     }
 }

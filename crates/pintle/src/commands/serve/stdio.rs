@@ -26,7 +26,12 @@ pub(super) async fn serve(
     let problem = |error: std::io::Error| format!("cannot serve on standard input and output: {error}");
     let mut signals = Signals::listen().map_err(problem)?;
     let output = pintle_wire::standard_output().map_err(problem)?;
-    let outlet = Outlet::new("pintle-writer", output, REPLIES_HELD, Duration::ZERO).map_err(problem)?;
+    let name = "pintle-writer";
+    let outlet = match pintle_wire::standard_output_at_once().map_err(problem)? {
+        Some(shortcut) => Outlet::with_shortcut(name, output, REPLIES_HELD, shortcut),
+        None => Outlet::new(name, output, REPLIES_HELD, Duration::ZERO),
+    };
+    let outlet = outlet.map_err(problem)?;
     let closing = outlet.clone();
     pintle_wire::on_output_hangup(move || closing.close()).map_err(problem)?;
     let options =
