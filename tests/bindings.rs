@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use pintle_files::Hash;
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, data, pintle, run};
+use crate::support::{Server, Setup, data, hash, pintle, run};
 
 /// Lamps are bound in their folder, and nothing else is.
 const LAMPS: &[(&str, &str)] = &[("lamps/**/*.json", "lamp")];
@@ -31,10 +30,6 @@ fn bound(bindings: &[(&str, &str)], files: &[(&str, &str)]) -> Server {
         fs::write(path, content).expect("writes");
     }
     setup.arg("--config").arg(file).start()
-}
-
-fn hash(text: &str) -> String {
-    Hash::of(text.as_bytes()).to_string()
 }
 
 /// Everything in a folder: files with their bytes, links with where they lead, folders.

@@ -9,15 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle_files::Hash;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Server, Setup, pintle, request, run, wait_until};
-
-/// How often something is tried: a few times in the suite, many times in `scripts/stress`.
-fn rounds(few: usize, many: usize) -> usize {
-    if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
-}
+use crate::support::{PATIENCE, Server, Setup, hash, pintle, request, rounds, run, wait_until};
 
 /// Numbers that look random and are the same in every run (SplitMix64).
 struct Random(u64);
@@ -38,10 +32,6 @@ impl Random {
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[usize::try_from(self.next() % from.len() as u64).expect("small")]
     }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    Hash::of(bytes).to_string()
 }
 
 /// A text of about as many bytes, whose first line is `head`.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     paths::world::{Tree, tree},
-    support::{Server, Setup, http::initialize},
+    support::{Server, Setup, http::initialize, rounds},
 };
 
 /// How many calls are under way at a time.
@@ -24,11 +24,6 @@ const SECRETS: [&str; 3] = ["outside secret", "b3V0c2lkZSBzZWNyZXQK", "secret-na
 
 /// The kinds of calls.
 const KINDS: usize = 9;
-
-/// How often something is tried: a few times in the suite, many times in `scripts/stress`.
-fn rounds(few: usize, many: usize) -> usize {
-    if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
-}
 
 /// How the folder and the link change places.
 #[derive(Clone, Copy)]

@@ -7,15 +7,10 @@ use serde_json::{Value, json};
 use crate::support::{
     Server, Setup,
     http::{Client, MODERN, initialize, modern},
-    request, wait_until,
+    request, rounds, wait_until,
 };
 
 const LEGACY: &str = "2025-11-25";
-
-/// How often something is tried: a few times in the suite, many times in `scripts/stress`.
-fn rounds(few: usize, many: usize) -> usize {
-    if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
-}
 
 /// The memory that a server takes, in MiB.
 fn memory(server: &Server) -> u64 {

@@ -276,10 +276,13 @@ fn names_that_are_no_text_are_listed_as_what_they_are_and_not_as_a_namesake() {
     let entries = server.result("file.list", json!({}))["entries"].clone();
     let expected = json!([
         {"name": "link\u{fffd}", "type": "file", "size": 5},
-        {"name": "odd\u{fffd}", "type": "file", "size": 1},
         {"name": "link\u{fffd}", "type": "other", "size": 0},
+        {"name": "odd\u{fffd}", "type": "file", "size": 1},
     ]);
-    assert_eq!(entries, expected);
+    let mut entries = entries.as_array().expect("entries").clone();
+    // Of the same names either may come first.
+    entries.sort_by_key(ToString::to_string);
+    assert_eq!(json!(entries), expected);
     for path in ["odd\u{fffd}", "odd", "odd\u{ff}"] {
         assert_eq!(server.error("text.read", json!({"path": path}))["code"], json!("NOT_FOUND"), "{path}");
     }

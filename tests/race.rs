@@ -2,21 +2,11 @@
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Barrier};
 
-use pintle_files::Hash;
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, request};
+use crate::support::{Server, Setup, hash, request, rounds};
 
 const WRITERS: usize = 8;
-
-/// How often something is tried: a few times in the suite, many times in `scripts/stress`.
-fn rounds(few: usize, many: usize) -> usize {
-    if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    Hash::of(bytes).to_string()
-}
 
 /// Servers that have nothing in common but the root.
 fn servers_on(root: &Path) -> Vec<Server> {
@@ -102,7 +92,7 @@ fn settle<'a>(
         model.0.pop();
     }
     model.0.push(line_of(round, winner));
-    let now = hash(&model.bytes());
+    let now = hash(model.bytes());
     assert_eq!(told["hash"], json!(now), "round {round}: the winner's hash is not that of the replayed file");
     assert_eq!(told["total_lines"], json!(model.0.len()), "round {round}");
     for error in losers {
@@ -122,7 +112,7 @@ fn of_eight_processes_with_the_same_hash_one_wins_and_the_others_get_its_hash() 
     let mut model = Model(vec!["the first line".into(), "the last line".into()]);
     fs::write(root.path().join("a.txt"), model.bytes()).expect("writes");
     let mut servers = servers_on(root.path());
-    let mut guard = hash(&model.bytes());
+    let mut guard = hash(model.bytes());
     let mut wins = [0; WRITERS];
     for round in 0..rounds {
         let last = model.0.last().expect("a line").clone();
@@ -153,7 +143,7 @@ fn of_64_calls_in_one_process_with_the_same_hash_one_wins_and_the_others_get_its
     server.request(json!("init"), "initialize", params);
     server.frame();
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    let mut guard = hash(&model.bytes());
+    let mut guard = hash(model.bytes());
     for round in 0..rounds {
         let last = model.0.last().expect("a line").clone();
         let calls = (0..CALLS).map(|writer| {
@@ -324,4 +314,87 @@ fn an_edit_that_comes_too_late_does_not_follow_a_file_to_where_it_was_moved() {
         followed += usize::from(is_moved && fs::read(root.path().join("b.txt")).expect("moved") != b"here\n");
     }
     assert_eq!(followed, 0, "in {followed} of {rounds} rounds an edit of a.txt has changed b.txt");
+}
+
+/// What a program does that saves a file and knows nothing of locks.
+#[derive(Clone, Copy, Debug)]
+enum Save {
+    /// Writes a new file and gives it the name.
+    Rename,
+    /// Writes into the file, as many bytes as there were.
+    InPlace,
+}
+
+/// Lets a call and another program's save meet, at another distance in each round, and sees what became of the save.
+fn nothing_saved_is_lost(save: Save, tool: &'static str, extra: Value) {
+    let root = tempfile::tempdir().expect("a folder");
+    let (file, beside) = (root.path().join("a.txt"), root.path().join("a.swp"));
+    let mut server = Setup::new().arg("--no-fsync").arg("--root").arg(root.path()).start();
+    let (mut told_ok, mut told_conflict) = (0, 0);
+    for round in 0..rounds(300, 5000) {
+        let _ = fs::remove_file(root.path().join("b.txt"));
+        let old = format!("{round:08} old\n").repeat(80);
+        let new = format!("{round:08} new\n").repeat(80);
+        fs::write(&file, &old).expect("writes");
+        let mut params = json!({"path": "a.txt", "hash": hash(&old)});
+        params.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        fs::write(&beside, &new).expect("writes");
+        let line = format!("{}\n", request(json!(round), tool, params));
+        server.write(line.as_bytes());
+        // A distance that passes over all of the call, whatever it is on this machine.
+        (0..(round % 100) * 200).for_each(|_| std::hint::spin_loop());
+        match save {
+            Save::Rename => fs::rename(&beside, &file).expect("saves"),
+            Save::InPlace => {
+                // Only a file that is there can be written into; then it is the one that was meant.
+                let opened = fs::OpenOptions::new().write(true).open(&file);
+                if let Ok(mut opened) = opened {
+                    std::io::Write::write_all(&mut opened, new.as_bytes()).expect("writes");
+                }
+            }
+        }
+        let reply = server.frame();
+        match reply.get("result") {
+            Some(_) => told_ok += 1,
+            None => {
+                assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
+                told_conflict += 1;
+            }
+        }
+        if let Save::Rename = save {
+            assert_eq!(
+                fs::read_to_string(&file).expect("saved"),
+                new,
+                "round {round}: the save is gone: {reply}"
+            );
+            if let Ok(moved) = fs::read_to_string(root.path().join("b.txt")) {
+                assert_eq!(moved, old, "round {round}: another file has moved: {reply}");
+            }
+        } else if reply.get("result").is_none() {
+            assert_eq!(fs::read_to_string(&file).expect("saved"), new, "round {round}: {reply}");
+        }
+    }
+    println!("{save:?} and {tool}: {told_ok} done, {told_conflict} refused");
+    assert!(told_ok > 0 && told_conflict > 0, "they never met: {told_ok} done, {told_conflict} refused");
+    server.finish();
+}
+
+#[test]
+fn a_save_by_another_program_is_never_lost_to_an_edit() {
+    nothing_saved_is_lost(Save::Rename, "text.append", json!({"content": "x"}));
+}
+
+#[test]
+fn a_save_by_another_program_is_never_lost_to_a_removal() {
+    nothing_saved_is_lost(Save::Rename, "file.remove", json!({}));
+}
+
+#[test]
+fn a_save_by_another_program_is_never_lost_to_a_move() {
+    nothing_saved_is_lost(Save::Rename, "file.move", json!({"to": "b.txt"}));
+}
+
+#[test]
+fn a_write_into_the_file_is_never_taken_for_the_version_that_was_read() {
+    nothing_saved_is_lost(Save::InPlace, "text.append", json!({"content": "x"}));
 }

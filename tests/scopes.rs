@@ -295,10 +295,10 @@ fn a_list_does_not_tell_what_a_link_out_of_scope_leads_to() {
     let listed = server.result("file.list", json!({"path": "p"}));
     let expected = json!([
         {"name": "sub", "type": "folder", "size": 0},
-        {"name": "in.txt", "type": "file", "size": 5},
-        {"name": "near", "type": "file", "size": 5},
         {"name": "file", "type": "other", "size": 0},
         {"name": "folder", "type": "other", "size": 0},
+        {"name": "in.txt", "type": "file", "size": 5},
+        {"name": "near", "type": "file", "size": 5},
         {"name": "nowhere", "type": "other", "size": 0},
         {"name": "root", "type": "other", "size": 0},
         {"name": "to_folder", "type": "other", "size": 0},

@@ -18,6 +18,16 @@ use tempfile::TempDir;
 /// Long enough for a busy machine, short enough to end a test that hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often something is tried: a few times in the suite, many times in `scripts/stress`.
+pub fn rounds(few: usize, many: usize) -> usize {
+    if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
+}
+
+/// The hash that a file of these bytes has.
+pub fn hash(bytes: impl AsRef<[u8]>) -> String {
+    pintle_files::Hash::of(bytes.as_ref()).to_string()
+}
+
 /// The folder of the project's own test data.
 pub fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").canonicalize().expect("test data")

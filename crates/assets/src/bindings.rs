@@ -1,6 +1,9 @@
 //! Files that are bound to a schema: what is written there must match it, or must at least not make it worse.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use globset::{GlobBuilder, GlobMatcher};
 use pintle_contract::{ErrorCode, Fault};
@@ -15,7 +18,12 @@ use crate::{
 pub struct Bindings {
     assets: Arc<Assets>,
     bindings: Vec<Binding>,
+    /// Held while a large file is judged.
+    large: Mutex<()>,
 }
+
+/// Files that are larger than this are judged one after the other.
+const LARGE: usize = 1 << 20;
 
 struct Binding {
     files: GlobMatcher,
@@ -29,11 +37,8 @@ impl Bindings {
         globs: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, String> {
         let bind = |(glob, schema): (String, String)| {
-            let pattern = glob.trim_start_matches('/');
-            if pattern.is_empty() {
-                return Err(format!("the binding of `{schema}` has no path"));
-            }
-            let built = GlobBuilder::new(pattern).literal_separator(true).build();
+            let pattern = plain_glob(&glob, &schema)?;
+            let built = GlobBuilder::new(&pattern).literal_separator(true).build();
             let files = built.map_err(|error| format!("`{glob}` cannot bind files: {}", error.kind()))?;
             if assets.schemas().find(&schema).is_none() {
                 let problem = assets.schemas().unknown_message(&schema);
@@ -42,7 +47,7 @@ impl Bindings {
             Ok(Binding { files: files.compile_matcher(), schema })
         };
         let bindings = globs.into_iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { assets, bindings })
+        Ok(Self { assets, bindings, large: Mutex::default() })
     }
 
     /// The schemas that a file is bound to, by its path in the workspace without a leading slash.
@@ -60,6 +65,9 @@ impl Bindings {
         after: &[u8],
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Fault> {
+        // What is parsed takes many times its size.
+        let is_large = after.len() + before.map_or(0, <[u8]>::len) > LARGE;
+        let _turn = is_large.then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
         for schema in self.schemas_of(path) {
             let report = self.assets.validate_bytes(after, path, Some(schema), stop);
             if report.ok {
@@ -75,6 +83,22 @@ impl Bindings {
             }
         }
         Ok(())
+    }
+}
+
+/// A glob as the paths that it is compared with are: one that is written otherwise would bind nothing.
+fn plain_glob(glob: &str, schema: &str) -> Result<String, String> {
+    let names: Vec<&str> = glob.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    match names.as_slice() {
+        [] => Err(format!("the binding of `{schema}` has no path")),
+        names if names.contains(&"..") => {
+            Err(format!("`{glob}` cannot bind files: paths begin at the root and have no `..`"))
+        }
+        names if glob.ends_with('/') => {
+            let folder = names.join("/");
+            Err(format!("`{glob}` binds no file; `{folder}/**` binds all files below that folder"))
+        }
+        names => Ok(names.join("/")),
     }
 }
 
@@ -137,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_glob_binds_the_files_that_it_names_and_no_others() {
-        let bindings = bindings(&[("/lamps/**/*.json", "lamp"), ("*.json", "short")]).expect("bound");
+        let bindings = bindings(&[("/./lamps//**/*.json", "lamp"), ("*.json", "short")]).expect("bound");
         for (path, schemas) in [
             ("lamps/a.json", &["lamp"][..]),
             ("lamps/deep/er/a.json", &["lamp"]),
@@ -152,9 +176,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_bound_says_why() {
-        for (glob, schema, told) in
-            [("a[", "lamp", "`a[`"), ("", "lamp", "no path"), ("*.json", "lmp", "`lamp`")]
-        {
+        for (glob, schema, told) in [
+            ("a[", "lamp", "`a[`"),
+            ("", "lamp", "no path"),
+            ("/./", "lamp", "no path"),
+            ("../lamps/*", "lamp", "no `..`"),
+            ("lamps/", "lamp", "`lamps/**`"),
+            ("*.json", "lmp", "`lamp`"),
+        ] {
             let problem = bindings(&[(glob, schema)]).err().expect("refused");
             assert!(problem.contains(told), "{problem}");
         }

@@ -81,6 +81,20 @@ impl Scopes {
         }
     }
 
+    /// The names in a folder on the way to what may be looked at. They say no more than the scopes themselves.
+    pub fn ways_from(&self, folder: &WorkspacePath) -> Vec<&str> {
+        let Granted::These(scopes) = &self.0 else { return Vec::new() };
+        let folders = scopes.iter().filter_map(|scope| match scope {
+            Scope::Folder { folder, .. } => Some(folder),
+            Scope::Named(_) => None,
+        });
+        let below = folders.filter(|scope| scope.is_within(folder) && *scope != folder);
+        let names = below.filter_map(|scope| {
+            scope.as_str().strip_prefix(folder.as_str())?.trim_start_matches('/').split('/').next()
+        });
+        names.collect()
+    }
+
     /// Whether nothing is denied.
     pub fn are_everything(&self) -> bool {
         self.0 == Granted::Everything

@@ -48,7 +48,7 @@ impl Files {
             files.on_terms(call, |store, terms| {
                 work(store, &paths, terms).map_err(|error| match (error, &paths) {
                     (StoreError::NotFound, Paths { path, .. }) => not_found(path, store, terms),
-                    (StoreError::Target(error), Paths { to: Some(to), .. }) => fault(*error, to),
+                    (StoreError::Target(error), Paths { to: Some(to), .. }) => target_fault(*error, to),
                     (error, Paths { path, .. }) => fault(error, path),
                 })
             })
@@ -153,6 +153,13 @@ fn is_alike(name: &str, other: &str) -> bool {
     strsim::normalized_damerau_levenshtein(&name, &other) >= 0.6
 }
 
+/// The fault of the place that a file was to move to.
+fn target_fault(error: StoreError, to: &WorkspacePath) -> Fault {
+    let is_folder = matches!(error, StoreError::IsFolder);
+    let fault = fault(error, to);
+    if is_folder { fault.hint("give the file's new name in it, too") } else { fault }
+}
+
 fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
     let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);
     match error {
@@ -174,6 +181,15 @@ fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
                 .hint("read it and edit it, or choose another name")
         }
         StoreError::Stale(found) => stale(found, false),
+        StoreError::Changed => {
+            let message =
+                format!("{path} was changed by another program in this very moment; nothing was done");
+            Fault::new(ErrorCode::Conflict, message).hint("read it again and decide anew")
+        }
+        StoreError::OtherFileSystem => {
+            invalid(format!("{path} lies on another file system, where a file cannot move in one step"))
+                .hint("create the file there, then remove the old one")
+        }
         StoreError::NameTooLong => invalid(format!("{path} has a name that is too long for this system")),
         StoreError::Target(error) => fault(*error, path),
         StoreError::Blocked => {

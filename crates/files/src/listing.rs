@@ -56,7 +56,8 @@ pub(crate) async fn list(
 ) -> Result<Listing, Fault> {
     let work = |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
         let mut entries = store.list(&paths.path, terms)?;
-        entries.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+        let place = |entry: &Entry| (entry.kind != Kind::Folder, entry.name.clone());
+        entries.sort_by_cached_key(place);
         Ok(Listing { entries: entries.into_iter().map(Listed::from).collect() })
     };
     files.with_store(call, path.into(), work).await

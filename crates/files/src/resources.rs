@@ -55,13 +55,18 @@ impl Resources for ListResources {
                 None => ("", prefix.as_str()),
             };
             let Ok(path) = WorkspacePath::parse(folder) else { return Vec::new() };
+            let finish = |names: Vec<&str>| -> Vec<String> {
+                let names = names.into_iter().filter(|name| name.starts_with(beginning));
+                // A name that cannot stand in a path leads nowhere.
+                let names = names.filter(|name| path.join(name).is_some());
+                names.map(|name| format!("{folder}{name}/").replace('%', "%25")).collect()
+            };
             if !caller.scopes().may_read(&path) {
-                return Vec::new();
+                return finish(caller.scopes().ways_from(&path));
             }
             // A folder that is not there has nothing to complete with.
-            let listing = listing::list(&self.0, &CallContext::apart(caller.clone()), path).await;
-            let names = listing.iter().flat_map(Listing::folders).filter(|name| name.starts_with(beginning));
-            names.map(|name| format!("{folder}{name}/").replace('%', "%25")).collect()
+            let listing = listing::list(&self.0, &CallContext::apart(caller.clone()), path.clone()).await;
+            finish(listing.iter().flat_map(Listing::folders).collect())
         })
     }
 }

@@ -191,6 +191,10 @@ pub enum StoreError {
     Exists,
     /// The file has another version.
     Stale(Hash),
+    /// Somebody changed the file while it was being used.
+    Changed,
+    /// A file cannot move there in one step.
+    OtherFileSystem,
     /// A name on the way is longer than the store can hold.
     NameTooLong,
     /// Something that is not the store's has the name that it needs for a change.

@@ -81,9 +81,12 @@ pub(crate) fn not_as_given(
     let is_one_place = kind == Given::Anchor || range.end - range.start <= wanted.len() as u64;
     let (found, without_last) = (places(&clues.finder), clues.without_last.as_ref().map(places));
     let instead = match &clues.differs {
-        Some((number, text, expected)) if is_one_place => {
-            format!("line {number} is `{text}`, not `{}`", show(expected))
-        }
+        Some((number, text, expected)) if is_one_place => match late_difference(text, expected) {
+            Some((text, expected, column)) => {
+                format!("line {number} differs from character {column} on: it is `{text}`, not `{expected}`")
+            }
+            None => format!("line {number} is `{}`, not `{}`", show(text), show(expected)),
+        },
         _ => format!("`{first}` is not among lines {} to {}", range.start, range.end - 1),
     };
     let whole = "give whole lines exactly as text.read shows them, without the last newline";
@@ -155,11 +158,40 @@ fn and(numbers: &[u64]) -> String {
     }
 }
 
-/// A line, cut where it gets long.
+/// A line, cut where it gets long, with what cannot be seen spelled out.
 fn show(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line);
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
+    show_from(&String::from_utf8_lossy(line), 0)
+}
+
+/// The same from some character on.
+fn show_from(text: &str, start: usize) -> String {
+    let mut shown = String::from(if start > 0 { "…" } else { "" });
+    let mut rest = text.chars().skip(start);
+    for character in rest.by_ref().take(SHOWN) {
+        match character {
+            '\t' => shown.push(character),
+            _ if is_invisible(character) => shown.extend(character.escape_unicode()),
+            _ => shown.push(character),
+        }
     }
+    if rest.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// What looks like nothing, or like a space.
+fn is_invisible(character: char) -> bool {
+    let is_odd_space = character.is_whitespace() && character != ' ';
+    let is_mark = matches!(character, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}');
+    character.is_control() || is_odd_space || is_mark
+}
+
+/// What two lines hold from where they begin to differ, if that is so late that it would not be seen.
+fn late_difference(line: &[u8], expected: &[u8]) -> Option<(String, String, usize)> {
+    const BEFORE: usize = 20;
+    let (line, expected) = (String::from_utf8_lossy(line), String::from_utf8_lossy(expected));
+    let same = line.chars().zip(expected.chars()).take_while(|(one, other)| one == other).count();
+    let start = same.checked_sub(BEFORE).filter(|_| same + BEFORE > SHOWN)?;
+    Some((show_from(&line, start), show_from(&expected, start), same + 1))
 }

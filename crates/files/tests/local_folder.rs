@@ -252,3 +252,57 @@ fn a_move_makes_folders_and_replaces_nothing() {
         fs::remove_dir_all(root.join("deep")).expect("removes");
     }
 }
+
+#[test]
+fn an_edit_keeps_who_may_use_a_file_and_what_is_noted_on_it() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+
+    /// An access list in the kernel's words: owner, one user, group, mask, others.
+    fn access(user: u16, group: u16, mask: u16) -> Vec<u8> {
+        let entries: [(u16, u16, u32); 5] = [
+            (1, 6, u32::MAX),
+            (2, user, 1000),
+            (4, group, u32::MAX),
+            (16, mask, u32::MAX),
+            (32, 0, u32::MAX),
+        ];
+        let mut bytes = 2_u32.to_le_bytes().to_vec();
+        for (tag, rights, id) in entries {
+            bytes.extend(tag.to_le_bytes());
+            bytes.extend(rights.to_le_bytes());
+            bytes.extend(id.to_le_bytes());
+        }
+        bytes
+    }
+
+    const ACCESS: &str = "system.posix_acl_access";
+    let folder = tempfile::tempdir().expect("a folder");
+    let (plain, listed) = (folder.path().join("plain"), folder.path().join("listed"));
+    for file in [&plain, &listed] {
+        fs::write(file, "x").expect("writes");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o640)).expect("a mode");
+    }
+    // Not every file system has these.
+    let none = XattrFlags::empty();
+    if setxattr(&listed, ACCESS, &access(6, 0, 6), none).is_err()
+        || setxattr(folder.path(), "system.posix_acl_default", &access(7, 0, 7), none).is_err()
+        || setxattr(&plain, "user.note", b"kept", none).is_err()
+    {
+        return;
+    }
+    let value = |path: &Path, name: &str| {
+        let mut buffer = [0; 256];
+        getxattr(path, name, &mut buffer[..]).map(|count| buffer[..count].to_vec())
+    };
+    let before =
+        (value(&listed, ACCESS).expect("there"), fs::metadata(&listed).expect("there").permissions());
+    let store = LocalFolder::open(folder.path()).expect("opens");
+    for name in ["plain", "listed"] {
+        write(&store, name, b"x", b"y").expect("edits");
+    }
+    assert!(value(&plain, ACCESS).is_err(), "the folder's list has become the file's");
+    assert_eq!(fs::metadata(&plain).expect("there").permissions().mode() & 0o777, 0o640);
+    assert_eq!(value(&plain, "user.note").expect("there"), b"kept");
+    let after = (value(&listed, ACCESS).expect("there"), fs::metadata(&listed).expect("there").permissions());
+    assert_eq!(after, before);
+}

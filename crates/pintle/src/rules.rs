@@ -4,7 +4,7 @@ use pintle_assets::Bindings;
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use pintle_files::Rules;
 
-use crate::settings::Workspace;
+use crate::{config::FileConfig, settings::Workspace};
 
 /// Files that are bound to a schema, and places that the tools only read.
 pub struct WorkspaceRules {
@@ -21,11 +21,15 @@ struct ReadOnly {
 impl WorkspaceRules {
     /// The rules of a workspace.
     pub fn new(workspace: &Workspace, bindings: Bindings) -> Self {
-        let schemas = workspace.schemas_dir.iter().map(|path| (path, "the folder of schemas in use"));
-        let config = std::iter::once((&workspace.config_file, "the server's configuration"));
-        let read_only = schemas.chain(config).flat_map(|(path, what)| {
+        let schemas = workspace.schemas_dir.iter().map(|path| (path.clone(), "the folder of schemas in use"));
+        // The one in use, and those that would be in use at another start.
+        let default = FileConfig::path(None);
+        let config = [workspace.config_file.clone(), default.to_owned(), workspace.root.join(default)];
+        let config = config.into_iter().map(|path| (path, "the server's configuration"));
+        let own = workspace.own_files.iter().map(|path| (path.clone(), "a file that the server writes"));
+        let read_only = schemas.chain(config).chain(own).flat_map(|(path, what)| {
             // The name may be that of a link: neither it nor what it leads to is to be changed.
-            let places = [workspace.name_in_root(path), workspace.place_in_root(path)];
+            let places = [workspace.name_in_root(&path), workspace.place_in_root(&path)];
             places.into_iter().flatten().map(move |place| ReadOnly { place, what })
         });
         Self { bindings, read_only: read_only.collect() }

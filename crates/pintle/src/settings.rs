@@ -38,6 +38,8 @@ pub struct Workspace {
     pub timeouts: Timeouts,
     /// Where the configuration is, or would be.
     pub config_file: PathBuf,
+    /// What the server writes for itself, which may lie in the root.
+    pub own_files: Vec<PathBuf>,
     pub bindings: Vec<Bind>,
     pub durability: Durability,
     pub fixtures: bool,
@@ -105,6 +107,7 @@ impl Workspace {
             state_dir: named(arguments.state_dir, &file.state_dir).or_else(default_state_dir),
             timeouts: timeouts(&arguments.timeout, file)?,
             config_file: FileConfig::path(arguments.config.as_deref()).to_owned(),
+            own_files: Vec::new(),
             bindings: file.bind.clone(),
             durability: if arguments.no_fsync { Durability::Eventual } else { Durability::Synced },
             fixtures: arguments.fixtures,

@@ -32,9 +32,17 @@ pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
 
 /// The files that are bound to schemas.
 pub fn bind(workspace: &Workspace, assets: &Arc<Assets>) -> Result<Bindings, String> {
+    let told = |problem: String| format!("{}: {problem}", workspace.config_file.display());
+    let is_folder = |Bind { path, .. }: &&Bind| {
+        let path = path.trim_start_matches('/');
+        !path.is_empty() && workspace.root.join(path).is_dir()
+    };
+    if let Some(Bind { path, .. }) = workspace.bindings.iter().find(is_folder) {
+        let path = path.trim_end_matches('/');
+        return Err(told(format!("`{path}` is a folder; `{path}/**` binds all files below it")));
+    }
     let globs = workspace.bindings.iter().map(|Bind { path, schema }| (path.clone(), schema.clone()));
-    Bindings::new(Arc::clone(assets), globs)
-        .map_err(|problem| format!("{}: {problem}", workspace.config_file.display()))
+    Bindings::new(Arc::clone(assets), globs).map_err(told)
 }
 
 fn open_files(workspace: &Workspace, bindings: Bindings) -> Result<Arc<Files>, String> {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The largest file that rules are applied to.
-const JUDGED: u64 = 64 << 20;
+const JUDGED: u64 = 8 << 20;
 
 impl LocalFolder {
     pub(super) fn create_file(
@@ -36,7 +36,7 @@ impl LocalFolder {
         refuse_taken(&lock, name)?;
         let mut temporary = Temporary::create(&lock, Mode::from_raw_mode(0o666))?;
         temporary.write(content)?;
-        temporary.put(name, false, self.durability, terms)?;
+        temporary.put_new(name, self.durability, terms)?;
         Ok(Hash::of(content))
     }
 
@@ -56,7 +56,7 @@ impl LocalFolder {
             return Err(StoreError::Stale(found));
         }
         let splice = change?;
-        let mut temporary = Temporary::like(&lock, &before)?;
+        let mut temporary = Temporary::like(&lock, &source.file, &before)?;
         let hash = write_spliced(&source, &splice, &mut temporary, terms)?;
         let ruled = ruled(terms, path, &place);
         if !ruled.is_empty() {
@@ -64,12 +64,7 @@ impl LocalFolder {
                 (judgeable(&source, terms)?, temporary.read_back(JUDGED)?.ok_or_else(too_large)?);
             ruled.iter().try_for_each(|place| judge(terms, place, Some(&old), &new))?;
         }
-        // Programs that know nothing of the lock may have written in between.
-        let after = source.file.metadata()?;
-        if before.len() != after.len() || before.modified()? != after.modified()? {
-            OpenFile::new(source.file.try_clone()?)?.check(expected, terms)?;
-        }
-        temporary.put(&name, true, self.durability, terms)?;
+        temporary.replace(&name, &source.version, self.durability, terms)?;
         Ok(hash)
     }
 
@@ -81,8 +76,13 @@ impl LocalFolder {
     ) -> Result<(), StoreError> {
         let reached = self.reach_name(path, terms)?;
         reached.source.check(expected, terms)?;
-        commit(terms)?;
-        rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty()).map_err(problem)?;
+        match reached.leads_to {
+            None => temporary::remove(&reached.lock, &reached.name, &reached.source.version, terms)?,
+            Some(_) => {
+                commit(terms)?;
+                rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty()).map_err(problem)?;
+            }
+        }
         self.durability.settle(&reached.lock)
     }
 
@@ -96,7 +96,7 @@ impl LocalFolder {
         let reached = self.reach_name(path, terms)?;
         reached.source.check(expected, terms)?;
         self.put_elsewhere(&reached, path, to, terms).map_err(|error| match error {
-            StoreError::Ended | StoreError::Refused(_) => error,
+            StoreError::Ended | StoreError::Refused(_) | StoreError::Changed => error,
             error => StoreError::Target(Box::new(error)),
         })
     }
@@ -126,6 +126,13 @@ impl LocalFolder {
         refuse_taken(&folder, name)?;
         commit(terms)?;
         rename_to_new((&reached.lock, &reached.name), (&folder, name))?;
+        // Somebody who knows nothing of the lock may have put another file there in the last instant.
+        if reached.leads_to.is_none()
+            && let Err(changed) = reached.source.version.check(&folder, name)
+        {
+            rename_to_new((&folder, name), (&reached.lock, &reached.name))?;
+            return Err(changed);
+        }
         self.durability.settle(&folder)?;
         self.durability.settle(&reached.lock)
     }

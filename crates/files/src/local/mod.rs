@@ -10,6 +10,7 @@
 //! moving act on the name that was given, so there the link itself goes. Of a file with several **hard links** an
 //! edit changes the one name: the others, which may lie outside the root, keep the bytes that they had.
 
+mod attributes;
 mod change;
 mod folder;
 mod lock;
@@ -17,6 +18,7 @@ mod reach;
 mod root;
 mod source;
 mod temporary;
+mod version;
 
 use std::{
     fs::File,
@@ -140,9 +142,12 @@ impl Store for LocalFolder {
         let (folder, real) = match self.root.open_folder(path) {
             Err(StoreError::NotFolder) => {
                 // Either it is a file, or something on the way to it is.
-                let (real, ..) = self.root.look_at(path).ok_or(StoreError::NotFolder)?;
+                let (real, kind, _) = self.root.look_at(path).ok_or(StoreError::NotFolder)?;
                 (terms.permit)(Verb::Read, &real)?;
-                return Err(StoreError::IsFile);
+                return Err(match kind {
+                    FileType::RegularFile => StoreError::IsFile,
+                    _ => StoreError::Special,
+                });
             }
             opened => opened.map_err(|error| self.unless_hidden(error, path, Verb::Read, terms))?,
         };

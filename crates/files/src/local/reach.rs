@@ -121,5 +121,5 @@ fn may_write(place: &WorkspacePath, terms: &Terms<'_>) -> Result<(), StoreError>
 fn open_by_name(folder: &Lock, name: &str) -> Result<OpenFile, StoreError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(problem)?;
-    Ok(OpenFile::new(regular(file)?)?)
+    OpenFile::new(regular(file)?)
 }

@@ -8,6 +8,7 @@ use std::{
 
 use rustix::{fs::FileType, io::ReadWriteFlags};
 
+use super::version::Version;
 use crate::{
     hash::{Hash, Hasher},
     store::{Source, StoreError, Terms},
@@ -38,11 +39,14 @@ pub(super) fn read_at_once(file: &OwnedFd) -> Option<Vec<u8>> {
 pub(super) struct OpenFile {
     pub(super) file: File,
     size: u64,
+    /// As it was before anything was read of it.
+    pub(super) version: Version,
 }
 
 impl OpenFile {
-    pub(super) fn new(file: File) -> io::Result<Self> {
-        Ok(Self { size: file.metadata()?.len(), file })
+    pub(super) fn new(file: File) -> Result<Self, StoreError> {
+        let version = Version::of(&file)?;
+        Ok(Self { size: version.size(), file, version })
     }
 
     /// The version that the file has now.
@@ -83,7 +87,7 @@ impl OpenFile {
             let wanted = usize::try_from(end - place).unwrap_or(CHUNK).min(buffer.len());
             let count = self.read_at(place, &mut buffer[..wanted])?;
             if count == 0 {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                return Err(StoreError::Changed);
             }
             take(&buffer[..count])?;
             place += count as u64;

@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Durability, commit, lock::Lock, problem};
+use super::{Durability, attributes, commit, lock::Lock, problem, version::Version};
 use crate::store::{StoreError, Terms};
 
 /// The name of the temporary file of a folder. Whoever writes holds the folder's lock, so there is one at most,
@@ -53,8 +53,8 @@ impl<'a> Temporary<'a> {
         Ok(Self { folder, file: file.into(), is_placed: false })
     }
 
-    /// One that will replace a file, and so has its mode and owner.
-    pub(super) fn like(folder: &'a Lock, file: &Metadata) -> Result<Self, StoreError> {
+    /// One that will replace a file, and so has its mode and owner, and whatever else says who may use it.
+    pub(super) fn like(folder: &'a Lock, source: &File, file: &Metadata) -> Result<Self, StoreError> {
         let temporary = Self::create(folder, Mode::from_raw_mode(0o600))?;
         let own = temporary.file.metadata()?;
         let mut kept = 0o7777;
@@ -68,7 +68,7 @@ impl<'a> Temporary<'a> {
             }
         }
         let mode = file.permissions().mode() & kept;
-        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode as RawMode)).map_err(problem)?;
+        attributes::copy(source, &temporary.file, Mode::from_raw_mode(mode as RawMode))?;
         Ok(temporary)
     }
 
@@ -85,23 +85,69 @@ impl<'a> Temporary<'a> {
         Ok((size as u64 <= most).then_some(content))
     }
 
-    /// Puts it in its place, where a file is replaced or nothing may be.
-    pub(super) fn put(
+    /// Gives it a name that nothing has.
+    pub(super) fn put_new(
         mut self,
         name: &str,
-        replaces: bool,
         durability: Durability,
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
         durability.settle(&self.file)?;
         commit(terms)?;
-        match replaces {
-            true => rustix::fs::renameat(self.folder, NAME, self.folder, name).map_err(problem)?,
-            false => rename_to_new((self.folder, NAME), (self.folder, name))?,
+        rename_to_new((self.folder, NAME), (self.folder, name))?;
+        self.is_placed = true;
+        durability.settle(self.folder)
+    }
+
+    /// Puts it in the place of a file, if that is still the one that was read. Programs that know nothing of the
+    /// lock may have put another one there at any instant, so the two change places, and what came out is looked at.
+    pub(super) fn replace(
+        mut self,
+        name: &str,
+        read: &Version,
+        durability: Durability,
+        terms: &Terms<'_>,
+    ) -> Result<(), StoreError> {
+        durability.settle(&self.file)?;
+        read.check(self.folder, name)?;
+        commit(terms)?;
+        let exchange = || {
+            let flags = RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(self.folder, NAME, self.folder, name, flags)
+        };
+        match exchange() {
+            Ok(()) => {
+                if let Err(changed) = read.check(self.folder, NAME) {
+                    exchange().map_err(problem)?;
+                    return Err(changed);
+                }
+                // Now it is the old file that has the name of the temporary one.
+                let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
+            }
+            // Some file systems cannot do that.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                rustix::fs::renameat(self.folder, NAME, self.folder, name).map_err(problem)?;
+            }
+            Err(error) => return Err(problem(error)),
         }
         self.is_placed = true;
         durability.settle(self.folder)
     }
+}
+
+/// Removes a file, if it is still the one that was read.
+pub(super) fn remove(folder: &Lock, name: &str, read: &Version, terms: &Terms<'_>) -> Result<(), StoreError> {
+    read.check(folder, name)?;
+    commit(terms)?;
+    rename_to_new((folder, name), (folder, NAME)).map_err(|error| match error {
+        StoreError::Exists => StoreError::Blocked,
+        error => error,
+    })?;
+    if let Err(changed) = read.check(folder, NAME) {
+        rename_to_new((folder, NAME), (folder, name))?;
+        return Err(changed);
+    }
+    rustix::fs::unlinkat(folder, NAME, AtFlags::empty()).map_err(problem)
 }
 
 impl Drop for Temporary<'_> {
@@ -135,6 +181,7 @@ pub(super) fn rename_to_new(
             }
             rustix::fs::renameat(&from_folder, from, &folder, name).map_err(problem)
         }
+        Err(Errno::XDEV) => Err(StoreError::OtherFileSystem),
         renamed => renamed.map_err(problem),
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Clues<'a> {
     /// Where they are without the last, if that is empty.
     pub(super) without_last: Option<Finder<'a>>,
     /// The first line from `start` on that is not as it should be: its number, what it holds, what it should.
-    pub(super) differs: Option<(u64, String, &'a [u8])>,
+    pub(super) differs: Option<(u64, Vec<u8>, &'a [u8])>,
     /// What is nearest to the first of them.
     pub(super) nearest: NearestLine<'a>,
     /// The longest beginning of them: how many lines, the number of the line that breaks it off, and what that holds.
@@ -58,7 +58,7 @@ impl<'a> Clues<'a> {
         if self.differs.is_none() && line.number >= self.range.start {
             let index = usize::try_from(line.number - self.range.start).unwrap_or(usize::MAX);
             let expected = self.wanted.get(index).filter(|expected| !is_line(expected, line));
-            self.differs = expected.map(|expected| (line.number, show(line.content), *expected));
+            self.differs = expected.map(|expected| (line.number, line.content.to_vec(), *expected));
         }
         self.nearest.take(line);
         self.last_number = line.number;

@@ -44,8 +44,7 @@ impl Tool for FileCreate {
 
     const NAME: &'static str = "file.create";
     const TITLE: &'static str = "Create a file";
-    const DESCRIPTION: &'static str =
-        "Creates a file, and the folders that it lies in. A file that is there already is left alone.";
+    const DESCRIPTION: &'static str = "Creates a file, and the folders that it lies in. Gives its hash. If something is there already, that is a CONFLICT and nothing is done.";
     const ANNOTATIONS: Annotations = ADDITION;
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {

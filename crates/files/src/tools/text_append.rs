@@ -20,7 +20,7 @@ pub(crate) struct Input {
     path: String,
     /// The file's hash, as text.read, file.read or the last edit gave it. If the file has changed since, nothing is done.
     hash: String,
-    /// The lines to append.
+    /// The lines to append, joined by newlines. One newline at the end is ignored; `"\n"` alone is one empty line.
     content: String,
 }
 
@@ -30,7 +30,8 @@ impl Tool for TextAppend {
 
     const NAME: &'static str = "text.append";
     const TITLE: &'static str = "Append lines";
-    const DESCRIPTION: &'static str = "Appends whole lines to the end of a text file.";
+    const DESCRIPTION: &'static str =
+        "Appends whole lines to the end of a text file. The last one ends as the last line of the file did.";
     const ANNOTATIONS: Annotations = ADDITION;
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {

@@ -24,7 +24,7 @@ pub(crate) struct Input {
     line: i64,
     /// What that line holds now, without its newline.
     anchor: String,
-    /// The lines to insert.
+    /// The lines to insert, joined by newlines. One newline at the end is ignored; `"\n"` alone is one empty line.
     content: String,
 }
 

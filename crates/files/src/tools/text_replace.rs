@@ -24,7 +24,7 @@ pub(crate) struct Input {
     lines: [i64; 2],
     /// The lines to be replaced, whole, joined by newlines, without the last one.
     old: String,
-    /// What stands there afterwards. The empty text deletes the lines.
+    /// The lines that stand there afterwards. The empty text deletes the old ones. One newline at the end is ignored; `"\n"` alone is one empty line.
     new: String,
 }
 

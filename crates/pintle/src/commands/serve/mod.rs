@@ -21,9 +21,10 @@ use crate::{
 
 /// Serves until the client leaves or a signal comes.
 pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
-    let (workspace, file) = Workspace::read(arguments.workspace.clone())?;
+    let (mut workspace, file) = Workspace::read(arguments.workspace.clone())?;
     workspace.refuse_state_inside_root()?;
     let serve = Serve::decide(&arguments, &file, workspace.timeouts.clone())?;
+    workspace.own_files = serve.log_file.iter().chain([&serve.ready_file]).cloned().collect();
     let stderr = notices::through_outlet().map_err(|error| format!("cannot start: {error}"))?;
     environment::warn_of_unknown();
     let log = log::Log::open(&serve, stderr)?;
