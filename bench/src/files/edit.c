@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,19 +30,13 @@ static void check(int is_right, const char *what)
     }
 }
 
-static int open_beneath(int root, const char *path, int flags, unsigned long long more)
+static int open_beneath(int root, const char *path, int flags)
 {
-    struct open_how how = {.flags = (unsigned)flags, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | more};
+    unsigned long long resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
+    struct open_how how = {.flags = (unsigned)flags, .resolve = resolve};
     int opened = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
     check(opened >= 0, "openat2");
     return opened;
-}
-
-static void find_place(int opened)
-{
-    char link[64], place[4096];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", opened);
-    check(readlink(link, place, sizeof place) > 0, "readlink");
 }
 
 static void look_at(int file)
@@ -68,15 +63,8 @@ static void edit(int root, const char *name, size_t size, size_t start, size_t e
     struct stat told;
     int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-    /* Where the file really is. */
-    int found = open_beneath(root, name, flags, 0);
-    find_place(root);
-    find_place(found);
-    check(fstat(found, &told) == 0, "fstat");
-    close(found);
-
-    /* Its folder, locked and swept. */
-    int folder = open_beneath(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, RESOLVE_NO_SYMLINKS);
+    /* The folder, locked and swept. */
+    int folder = open_beneath(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     check(flock(folder, LOCK_EX | LOCK_NB) == 0, "flock");
     unlinkat(folder, TEMPORARY, 0);
 
@@ -84,7 +72,8 @@ static void edit(int root, const char *name, size_t size, size_t start, size_t e
     int file = openat(folder, name, flags | O_NOFOLLOW);
     check(file >= 0, "openat");
     check(fstat(file, &told) == 0, "fstat");
-    look_at(file);
+    check(fstat(file, &told) == 0, "fstat");
+    check(syscall(SYS_faccessat2, folder, name, W_OK, AT_EACCESS) == 0, "faccessat2");
     look_at(file);
     check(read_part(file, 0, size) == size, "the whole file");
     check(read_part(file, (off_t)size, 1024) == 0, "the end of the file");
@@ -93,7 +82,10 @@ static void edit(int root, const char *name, size_t size, size_t start, size_t e
     int temporary = openat(folder, TEMPORARY, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     check(temporary >= 0, "openat");
     look_at(temporary);
+    char names[256];
+    flistxattr(temporary, names, sizeof names);
     check(fchmod(temporary, told.st_mode & 07777) == 0, "fchmod");
+    flistxattr(file, names, sizeof names);
     check(read_part(file, 0, start) == start, "the first part");
     write_part(temporary, content, start);
     char line[16];
@@ -102,11 +94,13 @@ static void edit(int root, const char *name, size_t size, size_t start, size_t e
     write_part(temporary, content + start, end - start);
     check(read_part(file, (off_t)end, size - end) == size - end, "the last part");
     write_part(temporary, content + end, size - end);
-    look_at(file);
 
     /* In its place, and on the disk. */
     check(!is_synced || fsync(temporary) == 0, "fsync");
-    check(syscall(SYS_renameat2, folder, TEMPORARY, folder, name, 0) == 0, "renameat2");
+    check(fstatat(folder, name, &told, AT_SYMLINK_NOFOLLOW) == 0, "fstatat");
+    check(syscall(SYS_renameat2, folder, TEMPORARY, folder, name, RENAME_EXCHANGE) == 0, "renameat2");
+    check(fstatat(folder, TEMPORARY, &told, AT_SYMLINK_NOFOLLOW) == 0, "fstatat");
+    check(unlinkat(folder, TEMPORARY, 0) == 0, "unlinkat");
     check(!is_synced || fsync(folder) == 0, "fsync");
     close(temporary);
     close(file);

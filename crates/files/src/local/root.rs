@@ -48,27 +48,38 @@ impl Root {
 
     /// Opens whatever it is, and tells where it really is.
     pub(super) fn open_any(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), StoreError> {
-        refuse_reserved(path)?;
-        let opened = self.open_beneath(path, READ)?;
-        let real = self.real_path(&opened, path)?;
-        Ok((opened, real))
-    }
-
-    /// Opens whatever it is, and tells where it really is, if the system knows the way by heart.
-    pub(super) fn open_known(&self, path: &WorkspacePath) -> Option<(OwnedFd, WorkspacePath)> {
-        if self.portable.is_some() || path.is_root() || is_reserved(path) {
-            return None;
-        }
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
-        let opened = rustix::fs::openat2(&self.folder, path.as_str(), READ, Mode::empty(), resolve).ok()?;
-        let real = self.real_path(&opened, path).ok()?;
-        Some((opened, real))
+        self.open_with_place(path, READ)
     }
 
     /// Opens a folder, and tells where it really is.
     pub(super) fn open_folder(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), StoreError> {
+        self.open_with_place(path, FOLDER)
+    }
+
+    /// Opens whatever it is, and tells where it really is, if no link is on the way and the system knows the way by
+    /// heart.
+    pub(super) fn open_known(&self, path: &WorkspacePath) -> Option<(OwnedFd, WorkspacePath)> {
+        let is_plain = self.portable.is_none() && !path.is_root() && !is_reserved(path);
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
+        let opened = is_plain.then(|| self.resolve(path, READ, resolve))?.ok()?;
+        Some((opened, path.clone()))
+    }
+
+    fn open_with_place(
+        &self,
+        path: &WorkspacePath,
+        flags: OFlags,
+    ) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         refuse_reserved(path)?;
-        let opened = self.open_beneath(path, FOLDER)?;
+        if self.portable.is_none() {
+            // Most paths have no link on their way, and lead to where they say.
+            match self.resolve(path, flags, ResolveFlags::NO_SYMLINKS) {
+                Ok(opened) => return Ok((opened, path.clone())),
+                Err(Errno::LOOP | Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(problem(error)),
+            }
+        }
+        let opened = self.open_beneath(path, flags)?;
         let real = self.real_path(&opened, path)?;
         Ok((opened, real))
     }
@@ -123,18 +134,22 @@ impl Root {
     fn open_beneath(&self, path: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, StoreError> {
         // The kernel gives up on a path that others move about while it looks, and asks to try again.
         const TRIES: usize = 64;
-        let text = if path.is_root() { "." } else { path.as_str() };
         if let Some(dir) = &self.portable {
-            return open_portably(dir, text, flags);
+            return open_portably(dir, if path.is_root() { "." } else { path.as_str() }, flags);
         }
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..TRIES {
-            match rustix::fs::openat2(&self.folder, text, flags, Mode::empty(), resolve) {
+            match self.resolve(path, flags, ResolveFlags::empty()) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 opened => return opened.map_err(problem),
             }
         }
         Err(StoreError::Escapes)
+    }
+
+    fn resolve(&self, path: &WorkspacePath, flags: OFlags, more: ResolveFlags) -> Result<OwnedFd, Errno> {
+        let text = if path.is_root() { "." } else { path.as_str() };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | more;
+        rustix::fs::openat2(&self.folder, text, flags, Mode::empty(), resolve)
     }
 
     /// Where something that was opened really is, below the root.
