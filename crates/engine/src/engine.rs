@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admission::Admission,
+    aside::{LARGE, aside_if},
     cancel::Cancel,
     catalogue::{Catalogue, CatalogueError, Entry},
     clock::Clock,
@@ -173,6 +174,14 @@ impl Outcome {
         match self {
             Self::Declined(_, failure) if failure.took_effect => true,
             outcome => !outcome.code().is_some_and(ErrorCode::is_retryable),
+        }
+    }
+
+    /// Whether it takes long to parse or to write.
+    pub fn is_large(&self) -> bool {
+        match self {
+            Self::Success(json) | Self::Declined(json, _) => json.len() > LARGE,
+            Self::Fault(_) => false,
         }
     }
 
@@ -433,7 +442,7 @@ impl Engine {
         };
         progress.close(came_to_its_end);
         match result {
-            Ok(answer) => self.check_output(tool, answer),
+            Ok(answer) => aside_if(answer.is_large, || self.check_output(tool, answer)),
             Err(fault) => Outcome::Fault(fault),
         }
     }

@@ -5,6 +5,7 @@
 //! goes to. It knows no transport and no tool by name.
 
 mod admission;
+mod aside;
 mod cancel;
 mod catalogue;
 mod clock;
@@ -22,6 +23,7 @@ mod resource;
 mod schema;
 mod tool;
 
+pub use aside::{LARGE, aside_if};
 pub use cancel::{Cancel, CancelReason, InFlight};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use clock::Clock;

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    aside::LARGE,
     context::CallContext,
     resource::Resources,
     tool::{Tool, ToolOutput},
@@ -34,7 +35,11 @@ pub(crate) struct Output {
     text: String,
 }
 
-impl ToolOutput for Output {}
+impl ToolOutput for Output {
+    fn is_large(&self) -> bool {
+        self.text.len() > LARGE
+    }
+}
 
 impl Tool for ReadResource {
     type Input = Input;

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::context::CallContext;
+use crate::{aside::aside_if, context::CallContext};
 
 /// One tool, in one file: what it says of itself, what it takes, what it gives, what it does.
 pub trait Tool: Send + Sync + 'static {
@@ -53,6 +53,11 @@ pub trait ToolOutput: Serialize + JsonSchema + Send {
     fn failure(&self) -> Option<Failure> {
         None
     }
+
+    /// Whether it takes long to write.
+    fn is_large(&self) -> bool {
+        false
+    }
 }
 
 /// A failure that has a result object of its own.
@@ -72,6 +77,8 @@ pub struct Answer {
     pub value: Value,
     /// Set if the object tells of a failure.
     pub failure: Option<Failure>,
+    /// Whether it takes long to check and to write.
+    pub is_large: bool,
 }
 
 /// The input of a tool that takes no arguments.
@@ -133,9 +140,10 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
         let run = move |call: CallContext| -> Running<'a> {
             Box::pin(async move {
                 let output = self.tool.run(input, call).await?;
-                let value = serde_json::to_value(&output)
+                let is_large = output.is_large();
+                let value = aside_if(is_large, || serde_json::to_value(&output))
                     .map_err(|_| Fault::internal("the result could not be written as JSON"))?;
-                Ok(Answer { value, failure: output.failure() })
+                Ok(Answer { value, failure: output.failure(), is_large })
             })
         };
         Ok(Prepared { access, run: Box::new(run) })

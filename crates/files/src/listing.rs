@@ -39,7 +39,12 @@ enum Type {
     Other,
 }
 
-impl ToolOutput for Listing {}
+impl ToolOutput for Listing {
+    fn is_large(&self) -> bool {
+        const MANY: usize = 1000;
+        self.entries.len() > MANY
+    }
+}
 
 impl Listing {
     /// The names of the folders among them.

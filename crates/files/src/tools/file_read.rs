@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pintle_auth::Access;
 use pintle_contract::{Annotations, ErrorCode, Fault};
-use pintle_engine::{CallContext, Tool, ToolOutput};
+use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,7 +37,11 @@ pub(crate) struct Output {
     size: u64,
 }
 
-impl ToolOutput for Output {}
+impl ToolOutput for Output {
+    fn is_large(&self) -> bool {
+        self.content.len() > LARGE
+    }
+}
 
 /// What Base64 makes four thirds of, and still fits into a reply.
 const MOST: u64 = 5 << 20;

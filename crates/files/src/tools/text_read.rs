@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_auth::Access;
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{CallContext, Tool, ToolOutput};
+use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,11 @@ pub(crate) struct Output {
     total_lines: u64,
 }
 
-impl ToolOutput for Output {}
+impl ToolOutput for Output {
+    fn is_large(&self) -> bool {
+        self.content.len() > LARGE
+    }
+}
 
 impl Tool for TextRead {
     type Input = Input;

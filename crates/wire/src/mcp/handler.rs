@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use pintle_contract::Meta;
-use pintle_engine::{CallRequest, CancelReason, Engine, Outcome, Resources, Target};
+use pintle_engine::{CallRequest, CancelReason, Engine, LARGE, Outcome, Resources, Target, aside_if};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -121,7 +121,7 @@ impl ServerHandler for McpHandler {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let outcome = self.call(Target::Tool(request.name.into_owned()), arguments, &context).await?;
-        convert::tool_result(outcome).map(Into::into)
+        aside_if(outcome.is_large(), || convert::tool_result(outcome)).map(Into::into)
     }
 
     async fn list_resources(
@@ -167,7 +167,8 @@ impl ServerHandler for McpHandler {
             Outcome::Success(json) | Outcome::Declined(json, _) => json,
             Outcome::Fault(fault) => return Err(convert::resource_error(&fault, &request.uri)),
         };
-        let mut content: Value = serde_json::from_str(&json).unwrap_or_default();
+        let parsed = aside_if(json.len() > LARGE, || serde_json::from_str(&json));
+        let mut content: Value = parsed.unwrap_or_default();
         let text = content["text"].as_str().unwrap_or_default().to_owned();
         let mime_type = content["mimeType"].take();
         let contents = ResourceContents::text(text, request.uri)
