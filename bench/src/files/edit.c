@@ -72,7 +72,6 @@ static void edit(int root, const char *name, size_t size, size_t start, size_t e
     int file = openat(folder, name, flags | O_NOFOLLOW);
     check(file >= 0, "openat");
     check(fstat(file, &told) == 0, "fstat");
-    check(fstat(file, &told) == 0, "fstat");
     check(syscall(SYS_faccessat2, folder, name, W_OK, AT_EACCESS) == 0, "faccessat2");
     look_at(file);
     check(read_part(file, 0, size) == size, "the whole file");

@@ -20,12 +20,7 @@ mod source;
 mod temporary;
 mod version;
 
-use std::{
-    fs::File,
-    io,
-    os::fd::{AsFd, OwnedFd},
-    path::Path,
-};
+use std::{io, os::fd::AsFd, path::Path};
 
 use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
@@ -101,7 +96,7 @@ impl Store for LocalFolder {
         let (opened, real) =
             self.root.open_any(path).map_err(|error| self.unless_hidden(error, path, Verb::Read, terms))?;
         (terms.permit)(Verb::Read, &real)?;
-        Ok(Box::new(OpenFile::new(regular(opened)?)?))
+        Ok(Box::new(OpenFile::new(opened)?))
     }
 
     fn read_at_once(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Option<Vec<u8>> {
@@ -168,16 +163,6 @@ impl Store for LocalFolder {
 /// To be passed right before the step that changes what others see.
 fn commit(terms: &Terms<'_>) -> Result<(), StoreError> {
     if (terms.commit)() { Ok(()) } else { Err(StoreError::Ended) }
-}
-
-/// A descriptor as a file, if it is a regular one.
-fn regular(file: OwnedFd) -> Result<File, StoreError> {
-    let stat = rustix::fs::fstat(&file).map_err(problem)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(file.into()),
-        FileType::Directory => Err(StoreError::IsFolder),
-        _ => Err(StoreError::Special),
-    }
 }
 
 /// What the system's refusals mean.

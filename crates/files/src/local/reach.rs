@@ -6,7 +6,7 @@ use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::fs::{Mode, OFlags};
 
-use super::{LocalFolder, lock::Lock, problem, regular, root::is_reserved, source::OpenFile, temporary};
+use super::{LocalFolder, lock::Lock, problem, root::is_reserved, source::OpenFile, temporary};
 use crate::store::{StoreError, Terms};
 
 /// How often a place is looked for anew when it changes while it is being reached.
@@ -76,7 +76,7 @@ impl LocalFolder {
                     .open_any(&place)
                     .map_err(|error| self.unless_hidden(error, &place, Verb::Write, terms))?;
                 may_write(&real, terms)?;
-                (OpenFile::new(regular(file)?)?, Some(real))
+                (OpenFile::new(file)?, Some(real))
             }
             Err(error) => return Err(error),
         };
@@ -121,5 +121,5 @@ fn may_write(place: &WorkspacePath, terms: &Terms<'_>) -> Result<(), StoreError>
 fn open_by_name(folder: &Lock, name: &str) -> Result<OpenFile, StoreError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(problem)?;
-    OpenFile::new(regular(file)?)
+    OpenFile::new(file)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use rustix::{fs::FileType, io::ReadWriteFlags};
 
-use super::version::Version;
+use super::{problem, version::Version};
 use crate::{
     hash::{Hash, Hasher},
     store::{Source, StoreError, Terms},
@@ -35,24 +35,28 @@ pub(super) fn read_at_once(file: &OwnedFd) -> Option<Vec<u8>> {
     (count == size).then_some(content)
 }
 
-/// A file that is open, and the size that it had then.
+/// A regular file that is open.
 pub(super) struct OpenFile {
     pub(super) file: File,
-    size: u64,
     /// As it was before anything was read of it.
     pub(super) version: Version,
 }
 
 impl OpenFile {
-    pub(super) fn new(file: File) -> Result<Self, StoreError> {
-        let version = Version::of(&file)?;
-        Ok(Self { size: version.size(), file, version })
+    /// Takes what was opened, if it is a regular file.
+    pub(super) fn new(opened: OwnedFd) -> Result<Self, StoreError> {
+        let stat = rustix::fs::fstat(&opened).map_err(problem)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Self { file: opened.into(), version: Version::from_stat(&stat) }),
+            FileType::Directory => Err(StoreError::IsFolder),
+            _ => Err(StoreError::Special),
+        }
     }
 
     /// The version that the file has now.
     pub(super) fn check(&self, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError> {
         let mut hasher = Hasher::default();
-        self.hand_on(0, self.size, terms, |bytes| {
+        self.hand_on(0, self.size(), terms, |bytes| {
             hasher.update(bytes);
             Ok(())
         })?;
@@ -63,7 +67,7 @@ impl OpenFile {
     /// All of it.
     pub(super) fn whole(&self, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
         let mut content = Vec::new();
-        self.hand_on(0, self.size, terms, |bytes| {
+        self.hand_on(0, self.size(), terms, |bytes| {
             content.extend_from_slice(bytes);
             Ok(())
         })?;
@@ -98,7 +102,7 @@ impl OpenFile {
 
 impl Source for OpenFile {
     fn size(&self) -> u64 {
-        self.size
+        self.version.size()
     }
 
     fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {

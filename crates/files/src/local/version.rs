@@ -4,7 +4,6 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{AtFlags, Stat};
 
-use super::problem;
 use crate::store::StoreError;
 
 /// What tells a file, as it was when it was read, from others and from what it becomes.
@@ -17,11 +16,6 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// To be taken before the file is read.
-    pub(super) fn of(file: impl AsFd) -> Result<Self, StoreError> {
-        Ok(Self::from_stat(&rustix::fs::fstat(file).map_err(problem)?))
-    }
-
     /// How many bytes it has.
     pub(super) fn size(&self) -> u64 {
         u64::try_from(self.size).unwrap_or_default()
@@ -35,9 +29,10 @@ impl Version {
         }
     }
 
+    /// To be taken before the file is read.
     // The types differ from system to system.
     #[allow(clippy::unnecessary_cast)]
-    fn from_stat(stat: &Stat) -> Self {
+    pub(super) fn from_stat(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
