@@ -118,7 +118,11 @@ impl<'a> Temporary<'a> {
         match exchange() {
             Ok(()) => {
                 if let Err(changed) = read.check(self.folder, NAME) {
-                    exchange().map_err(problem)?;
+                    if exchange().is_err() {
+                        // What came out is somebody's save: it must not go as if it were the temporary file.
+                        self.is_placed = true;
+                        rename_to_new((self.folder, NAME), (self.folder, name))?;
+                    }
                     return Err(changed);
                 }
                 // Now it is the old file that has the name of the temporary one.
