@@ -4,8 +4,8 @@ use pintle_contract::nearest;
 
 use crate::{cli::Arguments, notices};
 
-/// Variables of the same prefix that other programs use to find or test this one.
-const NOT_SETTINGS: [&str; 1] = ["PINTLE_BIN"];
+/// Variables of the same prefix that other programs use to find or test this one, or that its build leaves behind.
+const NOT_SETTINGS: [&str; 2] = ["PINTLE_BIN", "PINTLE_COMMIT"];
 
 /// Warns of unknown `PINTLE_…` variables. They do not stop the start: the environment is shared with
 /// other programs, unlike flags and the configuration file.
