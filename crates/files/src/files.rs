@@ -1,8 +1,8 @@
 //! The toolset: a store, what must hold of its files, and the tools on them.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
-use pintle_auth::Access;
+use pintle_auth::{Access, Verb};
 use pintle_contract::{ErrorCode, Fault, WorkspacePath, nearest};
 use pintle_engine::{CallContext, DynTool, Resources};
 use serde_json::json;
@@ -11,19 +11,52 @@ use crate::{
     hash::Hash,
     resources::ListResources,
     store::{Rules, Source, Store, StoreError, Terms},
-    tools,
+    text, tools,
 };
 
 /// The files toolset.
 pub struct Files {
     store: Arc<dyn Store>,
     rules: Arc<dyn Rules>,
+    changed: Box<dyn Fn(&WorkspacePath) + Send + Sync>,
+}
+
+/// Some lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// The lines, with their terminators.
+    pub content: String,
+    /// The hash of the whole file.
+    pub hash: Hash,
+    /// How many lines the file has.
+    pub total_lines: u64,
+    /// The number of the first line of `content`.
+    pub first_line: u64,
 }
 
 impl Files {
-    /// Tools on a store, for files of which the rules hold.
-    pub fn new(store: Arc<dyn Store>, rules: Arc<dyn Rules>) -> Arc<Self> {
-        Arc::new(Self { store, rules })
+    /// Tools on a store, for files of which the rules hold. `changed` is told each place that a call has changed, or
+    /// has tried to, before the call is answered.
+    pub fn new(
+        store: Arc<dyn Store>,
+        rules: Arc<dyn Rules>,
+        changed: impl Fn(&WorkspacePath) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { store, rules, changed: Box::new(changed) })
+    }
+
+    /// Reads lines as `text.read` does, on the terms of a call.
+    pub async fn read_lines(
+        self: &Arc<Self>,
+        call: &CallContext,
+        path: &str,
+        lines: [i64; 2],
+    ) -> Result<Lines, Fault> {
+        let work = move |source: &dyn Source, has_ended: &dyn Fn() -> bool| {
+            let text::Read { content, hash, total_lines, first_line } = text::read(source, lines, has_ended)?;
+            Ok(Lines { content, hash, total_lines, first_line })
+        };
+        self.read(call, self::path(path)?, work).await
     }
 
     /// The tools.
@@ -75,11 +108,21 @@ impl Files {
 
     /// Does something with the store on the terms of a call.
     fn on_terms<T>(&self, call: &CallContext, work: impl FnOnce(&dyn Store, &Terms<'_>) -> T) -> T {
-        let permit = |verb, path: &WorkspacePath| call.caller().require(&Access::Path(verb, path.clone()));
+        let written = RefCell::new(Vec::new());
+        let permit = |verb, path: &WorkspacePath| {
+            // The place that is really reached, whatever links the caller's path led through.
+            if verb == Verb::Write {
+                written.borrow_mut().push(path.clone());
+            }
+            call.caller().require(&Access::Path(verb, path.clone()))
+        };
         let has_ended = || call.has_ended();
         let commit = || call.commit();
         let rules = self.rules.as_ref();
-        work(self.store.as_ref(), &Terms { permit: &permit, rules, has_ended: &has_ended, commit: &commit })
+        let terms = Terms { permit: &permit, rules, has_ended: &has_ended, commit: &commit };
+        let done = work(self.store.as_ref(), &terms);
+        written.borrow().iter().for_each(&self.changed);
+        done
     }
 }
 

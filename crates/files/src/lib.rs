@@ -11,7 +11,7 @@ mod teach;
 mod text;
 mod tools;
 
-pub use files::Files;
+pub use files::{Files, Lines};
 pub use hash::{Hash, Hasher};
 pub use local::{Durability, LocalFolder};
 pub use store::{Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms};

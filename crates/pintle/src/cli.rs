@@ -76,6 +76,10 @@ pub enum Command {
     Validate(ValidateArguments),
     /// List the tools.
     Tools(ToolsArguments),
+    /// Build the search index, or refresh it.
+    Index(IndexArguments),
+    /// Search the files of the workspace.
+    Search(SearchArguments),
     /// Call one tool and print its result.
     Call(CallArguments),
 }
@@ -115,6 +119,10 @@ pub struct WorkspaceArguments {
     #[arg(long, env = "PINTLE_ALLOW_UNVALIDATED", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_name = "BOOL", hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub allow_unvalidated: Option<bool>,
+
+    /// Files over this size, in bytes, are not searched [default: 134217728].
+    #[arg(long, value_name = "N", env = "PINTLE_MAX_FILE_BYTES")]
+    pub max_file_bytes: Option<u64>,
 
     /// How long a call may run: `20s` for every tool, `validate_asset=20s` for one; 0 is for ever.
     #[arg(long, value_name = "[TOOL=]DURATION", env = "PINTLE_TIMEOUT", value_delimiter = ',')]
@@ -233,6 +241,145 @@ pub struct ToolsArguments {
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
+}
+
+/// What to index.
+#[derive(Args, Debug)]
+pub struct IndexArguments {
+    /// A file or folder in the root: only what lies there is refreshed.
+    pub path: Option<String>,
+
+    /// Read everything, not only what has changed.
+    #[arg(long)]
+    pub full: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print when each phase was ready as one line of JSON; for measuring.
+    #[arg(long, hide = true)]
+    pub phases_json: bool,
+
+    #[command(flatten)]
+    pub workspace: WorkspaceArguments,
+}
+
+/// What to search for.
+#[derive(Args, Debug)]
+pub struct SearchArguments {
+    /// What to search for.
+    pub query: String,
+
+    /// How the query is read.
+    #[arg(long = "match", value_name = "HOW", default_value = "literal")]
+    pub matching: MatchHow,
+
+    /// Read the query as a regular expression; the same as `--match regex`.
+    #[arg(short = 'e', long, conflicts_with = "matching")]
+    pub regex: bool,
+
+    /// Whether case counts: `smart` ignores it unless the query has a letter in upper case [default: smart].
+    #[arg(long, value_name = "HOW", group = "casing")]
+    pub case: Option<CaseHow>,
+
+    /// Ignore case.
+    #[arg(short = 'i', long, group = "casing")]
+    pub ignore_case: bool,
+
+    /// Let case count.
+    #[arg(short = 's', long, group = "casing")]
+    pub case_sensitive: bool,
+
+    /// Only files that match a glob, or do not with `!`; a folder stands for all in it. Repeatable.
+    #[arg(short = 'g', long = "path", visible_alias = "glob", value_name = "GLOB")]
+    pub path: Vec<String>,
+
+    /// Only files in this language.
+    #[arg(long, value_name = "NAME")]
+    pub lang: Option<String>,
+
+    /// Only symbols of this kind.
+    #[arg(long, value_name = "NAME")]
+    pub kind: Option<String>,
+
+    /// Show lines before and after each hit.
+    #[arg(short = 'C', long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=50))]
+    pub context: u32,
+
+    /// Stop after this many hits [default: all; 50 for words and symbols].
+    #[arg(short = 'm', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub top: Option<u64>,
+
+    /// Look for new files first.
+    #[arg(long)]
+    pub fresh: bool,
+
+    /// Print JSON, as the tool `search` answers.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show line numbers; this is the default on a terminal.
+    #[arg(short = 'n', long, overrides_with = "no_line_number")]
+    pub line_number: bool,
+
+    /// Show no line numbers.
+    #[arg(short = 'N', long, overrides_with = "line_number")]
+    pub no_line_number: bool,
+
+    /// Show the column of the first match; implies line numbers.
+    #[arg(long)]
+    pub column: bool,
+
+    /// Show each file's name once, above its lines; this is the default on a terminal.
+    #[arg(long, overrides_with = "no_heading")]
+    pub heading: bool,
+
+    /// Show the file's name in each line.
+    #[arg(long, overrides_with = "heading")]
+    pub no_heading: bool,
+
+    /// When to use colour.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+
+    #[command(flatten)]
+    pub workspace: WorkspaceArguments,
+}
+
+/// How a query is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MatchHow {
+    /// As it stands.
+    Literal,
+    /// As a regular expression.
+    Regex,
+    /// As words, ranked.
+    Words,
+    /// As the name of a symbol.
+    Symbol,
+}
+
+/// Whether case counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CaseHow {
+    /// If the query has a letter in upper case.
+    Smart,
+    /// Yes.
+    Sensitive,
+    /// No.
+    Insensitive,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// What to call.

@@ -23,6 +23,7 @@ pub struct FileConfig {
     pub backend_url: Option<String>,
     pub backend_assets_path: Option<String>,
     pub allow_unvalidated: Option<bool>,
+    pub max_file_bytes: Option<u64>,
     pub http: Option<String>,
     #[schemars(with = "Word<Auth>")]
     pub auth: Option<Word<Auth>>,

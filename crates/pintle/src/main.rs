@@ -27,6 +27,8 @@ fn main() -> ExitCode {
         (Some(Command::Serve(arguments)), _) => commands::serve::run(arguments),
         (Some(Command::Validate(arguments)), _) => commands::validate::run(arguments),
         (Some(Command::Tools(arguments)), _) => commands::tools::run(arguments),
+        (Some(Command::Index(arguments)), _) => commands::index::run(arguments),
+        (Some(Command::Search(arguments)), _) => commands::search::run(arguments),
         (Some(Command::Call(arguments)), _) => commands::call::run(arguments),
         (None, Some(path)) => commands::validate::run_for_programs(&path, arguments.workspace),
         (None, None) => unreachable!("the parser demands a command"),

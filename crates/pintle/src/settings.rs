@@ -13,6 +13,7 @@ use pintle_contract::WorkspacePath;
 use pintle_engine::{EnvelopeMode, Options, Timeouts};
 use pintle_files::Durability;
 
+use pintle_search::{DEFAULT_MAX_FILE_BYTES, LARGEST_MAX_FILE_BYTES};
 use pintle_wire::Origins;
 
 use crate::{
@@ -35,6 +36,8 @@ pub struct Workspace {
     pub backend_url: Option<String>,
     pub backend_assets_path: String,
     pub allow_unvalidated: bool,
+    /// The largest file that is searched.
+    pub max_file_bytes: u64,
     pub timeouts: Timeouts,
     /// Where the configuration is, or would be.
     pub config_file: PathBuf,
@@ -104,6 +107,7 @@ impl Workspace {
                 .or_else(|| file.backend_assets_path.clone())
                 .unwrap_or_else(|| "/synesthetic-assets/".into()),
             allow_unvalidated: arguments.allow_unvalidated.or(file.allow_unvalidated).unwrap_or(false),
+            max_file_bytes: max_file_bytes(arguments.max_file_bytes.or(file.max_file_bytes))?,
             state_dir: named(arguments.state_dir, &file.state_dir).or_else(default_state_dir),
             timeouts: timeouts(&arguments.timeout, file)?,
             config_file: FileConfig::path(arguments.config.as_deref()).to_owned(),
@@ -221,6 +225,8 @@ fn scopes(typed: &[String], written: Option<&[String]>) -> Result<Scopes, String
 
 fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
     let mut chosen = Timeouts { by_tool: HashMap::new(), ..Timeouts::default() };
+    // Unless somebody says how long every call may take.
+    chosen.by_tool.insert("index_build".into(), Duration::from_secs(600));
     let written = file.timeouts.iter().map(|(tool, text)| (tool.as_str(), text.as_str()));
     let typed = typed.iter().filter(|text| !text.is_empty());
     let typed = typed.map(|text| text.split_once('=').unwrap_or(("default", text)));
@@ -228,11 +234,20 @@ fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
         let timeout = duration(text).map_err(|problem| format!("timeout of {tool}: {problem}"))?;
         if tool == "default" {
             chosen.default = timeout;
+            chosen.by_tool.remove("index_build");
         } else {
             chosen.by_tool.insert(tool.to_owned(), timeout);
         }
     }
     Ok(chosen)
+}
+
+fn max_file_bytes(chosen: Option<u64>) -> Result<u64, String> {
+    let chosen = chosen.unwrap_or(DEFAULT_MAX_FILE_BYTES);
+    if (1..=LARGEST_MAX_FILE_BYTES).contains(&chosen) {
+        return Ok(chosen);
+    }
+    Err(format!("max_file_bytes is {chosen}; it must be from 1 to {LARGEST_MAX_FILE_BYTES}"))
 }
 
 /// Reads `1500ms`, `20s`, `2m`, `0`.

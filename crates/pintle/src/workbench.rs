@@ -6,6 +6,7 @@ use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
 use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder};
+use pintle_search::{Search, SearchConfig};
 
 use crate::{config::Bind, notices, rules::WorkspaceRules, settings::Workspace};
 
@@ -45,19 +46,32 @@ pub fn bind(workspace: &Workspace, assets: &Arc<Assets>) -> Result<Bindings, Str
     Bindings::new(Arc::clone(assets), globs).map_err(told)
 }
 
-fn open_files(workspace: &Workspace, bindings: Bindings) -> Result<Arc<Files>, String> {
+/// Search in the workspace. A state folder inside the root is not used.
+pub fn open_search(workspace: &Workspace) -> Result<Arc<Search>, String> {
+    let state_dir = workspace.state_dir.clone().filter(|_| workspace.refuse_state_inside_root().is_ok());
+    let config =
+        SearchConfig { root: workspace.root.clone(), state_dir, max_file_bytes: workspace.max_file_bytes };
+    Search::open(config)
+        .map_err(|error| format!("the root {} cannot be opened: {error}", workspace.root.display()))
+}
+
+fn open_files(workspace: &Workspace, bindings: Bindings, search: &Arc<Search>) -> Result<Arc<Files>, String> {
     let folder = LocalFolder::open(&workspace.root)
         .map_err(|error| format!("the root {} cannot be opened: {error}", workspace.root.display()))?;
     let rules = WorkspaceRules::new(workspace, bindings);
-    Ok(Files::new(Arc::new(folder.with_durability(workspace.durability)), Arc::new(rules)))
+    let store = Arc::new(folder.with_durability(workspace.durability));
+    let search = Arc::clone(search);
+    Ok(Files::new(store, Arc::new(rules), move |path| search.note(path)))
 }
 
 /// The engine with all tools of the workspace.
 pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Result<Engine, String> {
     let assets = load_assets(workspace)?;
-    let files = open_files(workspace, bind(workspace, &assets)?)?;
+    let search = open_search(workspace)?;
+    let files = open_files(workspace, bind(workspace, &assets)?, &search)?;
     let mut tools = assets.tools();
     tools.extend(files.tools());
+    tools.extend(search.tools(&files));
     if workspace.fixtures {
         tools.extend(pintle_fixtures::tools());
     }

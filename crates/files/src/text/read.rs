@@ -20,6 +20,8 @@ pub(crate) struct Read {
     pub(crate) content: String,
     pub(crate) hash: Hash,
     pub(crate) total_lines: u64,
+    /// The number of the first line that was read.
+    pub(crate) first_line: u64,
 }
 
 /// Reads lines, exactly as they are. An empty file has none, whatever is asked for.
@@ -49,14 +51,14 @@ pub(crate) fn read(
     if let Some(place) = found.not_text {
         return Err(teach::not_text(place).into());
     }
-    let mut count = 0;
+    let (mut count, mut first_line) = (0, 1);
     if found.lines > 0 {
         let range = resolve_range(lines, found.lines).map_err(|problem| teach::bad_range(&problem))?;
-        count = range.end - range.start;
+        (count, first_line) = (range.end - range.start, range.start);
     }
     if is_too_much {
         return Err(teach::too_much(found.lines, found.size, count == 1).into());
     }
     let content = String::from_utf8(gathered).map_err(|_| teach::not_text(0))?;
-    Ok(Read { content, hash: found.hash, total_lines: found.lines })
+    Ok(Read { content, hash: found.hash, total_lines: found.lines, first_line })
 }

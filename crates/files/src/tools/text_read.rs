@@ -9,11 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reads;
-use crate::{
-    files::{self, Files},
-    store::Source,
-    text,
-};
+use crate::files::{Files, Lines};
 
 pub(crate) struct TextRead(pub(crate) Arc<Files>);
 
@@ -63,15 +59,8 @@ impl Tool for TextRead {
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
-        let path = files::path(&input.path)?;
-        let work = move |source: &dyn Source, has_ended: &dyn Fn() -> bool| {
-            let found = text::read(source, input.lines, has_ended)?;
-            Ok(Output {
-                content: found.content,
-                hash: found.hash.to_string(),
-                total_lines: found.total_lines,
-            })
-        };
-        self.0.read(&call, path, work).await
+        let Lines { content, hash, total_lines, .. } =
+            self.0.read_lines(&call, &input.path, input.lines).await?;
+        Ok(Output { content, hash: hash.to_string(), total_lines })
     }
 }

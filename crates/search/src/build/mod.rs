@@ -1,0 +1,257 @@
+//! Building: from files to a new generation of the index.
+//!
+//! A build is in phases. Text comes first: as soon as its segment is written, the new generation is published and
+//! answers. Words and names are filled in behind it. Whatever ends a build, the last published generation stays.
+
+mod changes;
+mod ranked;
+mod spans;
+mod text;
+
+use std::{fs, io};
+
+use serde::Serialize;
+
+pub(crate) use changes::{Changes, changes};
+pub(crate) use ranked::{NAMES, RANKED_LIMIT, WORDS};
+
+use crate::{
+    index::Index,
+    root::Root,
+    segment::{Remarks, TextSegment, Torn},
+    store::{BuildLock, Manifest, Parts, Store},
+    walk::{Found, Walk, Within, passed_over, walk},
+};
+use text::{TextBuild, build_text};
+
+/// What a build does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Reads what has changed.
+    Incremental,
+    /// Reads everything.
+    Full,
+}
+
+/// A part of a build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Another build on this root is going on.
+    Waiting,
+    /// Looking for files.
+    Walk,
+    /// Reading files for text searches.
+    Text,
+    /// The words of files.
+    Words,
+    /// What files define.
+    Symbols,
+}
+
+/// Is told how far a build is, and says when it must end.
+pub trait Observer: Sync {
+    /// `done` of `total` bytes, or of files where there are no bytes to be counted.
+    fn step(&self, phase: Phase, done: u64, total: u64);
+    /// A phase is over, and what it made answers.
+    fn ready(&self, _phase: Phase) {}
+    /// Whether nobody waits for the build any more.
+    fn has_ended(&self) -> bool;
+}
+
+/// What is to be built.
+pub(crate) struct Build<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) store: &'a Store,
+    pub(crate) mode: Mode,
+    /// Only what lies here is looked at.
+    pub(crate) within: Option<Within>,
+    pub(crate) threads: usize,
+    /// The largest file that is indexed.
+    pub(crate) limit: u64,
+}
+
+/// What a build did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Built {
+    pub(crate) generation: u64,
+    /// How many files were read, and how many are gone.
+    pub(crate) read: u64,
+    pub(crate) removed: u64,
+    /// Why everything was read although only changes were asked for.
+    pub(crate) rebuilt: Option<&'static str>,
+}
+
+/// More segments than this are merged.
+const MOST_SEGMENTS: usize = 6;
+
+/// Builds, or refreshes, the index of a root. Interrupted, it gives an error of that kind.
+pub(crate) fn build(build: &Build<'_>, observer: &dyn Observer) -> io::Result<Built> {
+    observer.step(Phase::Waiting, 0, 0);
+    let has_ended = || observer.has_ended();
+    let lock = build.store.lock(&has_ended)?;
+    let outcome = build_locked(build, &lock, observer);
+    if outcome.is_err() {
+        // The next build cleans as well; but until then nothing of this one is left.
+        let _ = build.store.clean(&lock, build.store.manifest().ok().flatten().as_ref());
+    }
+    outcome
+}
+
+fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) -> io::Result<Built> {
+    let has_ended = || observer.has_ended();
+    let (present, mut rebuilt) = match build.store.open() {
+        Ok(Some((index, manifest))) if index.verify() => (Some((index, manifest)), None),
+        Ok(None) => (None, None),
+        Ok(Some(_)) => (None, Some("the index was damaged")),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            (None, Some("the index was damaged or of another version"))
+        }
+        Err(error) => return Err(error),
+    };
+    build.store.clean(lock, present.as_ref().map(|(_, manifest)| manifest))?;
+    let present = present.filter(|(_, manifest)| {
+        let same = manifest.limit == build.limit;
+        if !same {
+            rebuilt = Some("the limit on the size of files has changed");
+        }
+        same
+    });
+    observer.step(Phase::Walk, 0, 0);
+    // Without an index there is nothing that a part could be added to.
+    let within = build.within.as_ref().filter(|_| present.is_some());
+    let mut walk = walk(build.root.path(), within, build.threads, &|_| {}, &has_ended)?;
+    let passed = within.is_none().then(|| passed_over(build.root.path(), &walk, &has_ended));
+    observer.step(Phase::Walk, walk.files.len() as u64, walk.files.len() as u64);
+
+    let old_generation = build.store.manifest().ok().flatten().map_or(0, |manifest| manifest.generation);
+    let mut built = Built { generation: old_generation, rebuilt, ..Built::default() };
+    let mut manifest;
+    match present {
+        Some((index, old)) if build.mode == Mode::Incremental || within.is_some() => {
+            let total = index.places().count();
+            let changes = match build.mode {
+                Mode::Incremental => changes(&index, std::mem::take(&mut walk), within)?,
+                Mode::Full => {
+                    let files = walk.files.clone();
+                    let removed = changes(&index, std::mem::take(&mut walk), within)?.removed;
+                    Changes { changed: files, removed }
+                }
+            };
+            built.read = changes.changed.len() as u64;
+            built.removed = changes.removed.len() as u64;
+            manifest = old;
+            // A tree that is mostly new is better read as a whole than dragged along as a change.
+            let is_mostly_new = within.is_none() && changes.changed.len() > 64 + total / 3;
+            if is_mostly_new {
+                let walk = self::walk(build.root.path(), None, build.threads, &|_| {}, &has_ended)?;
+                built.read = walk.files.len() as u64;
+                manifest.segments.clear();
+                add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;
+            } else if !changes.is_empty() {
+                let changes = with_older_changes(build, &index, &mut manifest, changes, &has_ended)?;
+                let Changes { changed, removed } = &changes;
+                add_segment(build, lock, &mut manifest, changed, removed, passed.as_ref(), observer)?;
+            }
+        }
+        _ => {
+            manifest = build.store.blank(build.limit);
+            manifest.generation = old_generation;
+            built.read = walk.files.len() as u64;
+            add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;
+        }
+    }
+    observer.ready(Phase::Text);
+    built.generation = manifest.generation;
+    for phase in [Phase::Words, Phase::Symbols] {
+        for number in 0..manifest.segments.len() {
+            let parts = &manifest.segments[number];
+            let (is_there, name) = match phase {
+                Phase::Words => (parts.words.is_some(), parts.text.replace("text", "words")),
+                _ => (parts.names.is_some(), parts.text.replace("text", "names")),
+            };
+            if is_there {
+                continue;
+            }
+            let segment = TextSegment::open(&build.store.path(&parts.text))?;
+            let scratch = build.store.scratch(lock)?;
+            let unfinished = scratch.join("ranked");
+            ranked::write(build, &segment, phase, &scratch, &unfinished, observer)?;
+            fs::rename(&unfinished, build.store.path(&name))?;
+            let parts = &mut manifest.segments[number];
+            *(if phase == Phase::Words { &mut parts.words } else { &mut parts.names }) = Some(name);
+            build.store.publish(lock, &mut manifest)?;
+        }
+        observer.ready(phase);
+    }
+    Ok(built)
+}
+
+/// Writes a segment and publishes the generation that has it.
+fn add_segment(
+    build: &Build<'_>,
+    lock: &BuildLock,
+    manifest: &mut Manifest,
+    files: &[Found],
+    removed: &[Vec<u8>],
+    passed: Option<&crate::walk::PassedOver>,
+    observer: &dyn Observer,
+) -> io::Result<()> {
+    let scratch = build.store.scratch(lock)?;
+    let parts = TextBuild {
+        root: build.root,
+        files,
+        scratch: &scratch,
+        threads: build.threads,
+        limit: build.limit,
+        remarks: Remarks { removed, passed },
+    };
+    let unfinished = scratch.join("text");
+    build_text(&parts, &unfinished, &|done, total| observer.step(Phase::Text, done, total), &|| {
+        observer.has_ended()
+    })?;
+    if observer.has_ended() {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    manifest.generation += 1;
+    let name = format!("{}-text", manifest.generation);
+    fs::rename(&unfinished, build.store.path(&name))?;
+    manifest.segments.push(Parts { text: name, words: None, names: None });
+    build.store.publish(lock, manifest)
+}
+
+/// If there are many segments, takes the files of all but the first into the changes, and leaves only the first.
+fn with_older_changes(
+    build: &Build<'_>,
+    index: &Index,
+    manifest: &mut Manifest,
+    mut changes: Changes,
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> io::Result<Changes> {
+    if manifest.segments.len() < MOST_SEGMENTS {
+        return Ok(changes);
+    }
+    let mut paths = Vec::new();
+    for place in index.places().filter(|place| place.segment > 0) {
+        paths.push(index.path(place).map_err(Torn::into_error)?.to_vec());
+    }
+    for segment in &index.segments[1..] {
+        paths.extend(segment.text.removed().map_err(Torn::into_error)?);
+    }
+    paths.extend(changes.changed.iter().map(|found| found.path.clone()));
+    paths.append(&mut changes.removed);
+    paths.sort_unstable();
+    paths.dedup();
+    manifest.segments.truncate(1);
+    let within = Within::new(paths.iter().cloned());
+    let mut walk: Walk = walk(build.root.path(), Some(&within), 1, &|_| {}, has_ended)?;
+    walk.files.retain(|found| paths.binary_search(&found.path).is_ok());
+    let is_found = |path: &Vec<u8>| walk.files.binary_search_by(|found| found.path.cmp(path)).is_ok();
+    let removed = paths.into_iter().filter(|path| !is_found(path)).collect();
+    Ok(Changes { changed: walk.files, removed })
+}
+
+/// How much room there is.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(1, 8)
+}

@@ -1,0 +1,41 @@
+//! Cutting a corpus into spans.
+
+use std::ops::Range;
+
+use crate::{blocks, walk::Found};
+
+/// Neighbouring files, whose blocks can be told by 16-bit numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) files: Range<usize>,
+    pub(crate) first_block: u32,
+    pub(crate) bytes: u64,
+}
+
+/// How many blocks a file takes; one over the limit has none.
+pub(crate) fn blocks_of(file: &Found, limit: u64) -> u32 {
+    if file.stamp.size > limit { 0 } else { blocks::count(file.stamp.size) }
+}
+
+/// Spans of about `bytes` bytes each, and the number of blocks of all.
+pub(crate) fn spans(files: &[Found], limit: u64, bytes: u64) -> (Vec<Span>, u32) {
+    const MOST_BLOCKS: u32 = 1 << 16;
+    let mut spans = Vec::new();
+    let mut span = Span { files: 0..0, first_block: 0, bytes: 0 };
+    let mut next_block = 0;
+    for (number, file) in files.iter().enumerate() {
+        let blocks = blocks_of(file, limit);
+        let is_full = span.bytes >= bytes || next_block - span.first_block + blocks > MOST_BLOCKS;
+        if is_full && !span.files.is_empty() {
+            let next = Span { files: number..number, first_block: next_block, bytes: 0 };
+            spans.push(std::mem::replace(&mut span, next));
+        }
+        span.files.end = number + 1;
+        span.bytes += if blocks == 0 { 0 } else { file.stamp.size };
+        next_block += blocks;
+    }
+    if !span.files.is_empty() {
+        spans.push(span);
+    }
+    (spans, next_block)
+}

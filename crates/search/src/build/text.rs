@@ -1,0 +1,105 @@
+//! The first phase: files, blocks and grams.
+
+use std::{
+    io,
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use super::spans;
+use crate::{
+    grams::{Collector, Run},
+    read::{FileReader, Indexed},
+    root::Root,
+    segment::{FileTableWriter, Remarks, State, write_text_segment},
+    walk::Found,
+};
+
+/// What is built, of what and how.
+pub(crate) struct TextBuild<'a> {
+    pub(crate) root: &'a Root,
+    /// In the order of their paths.
+    pub(crate) files: &'a [Found],
+    /// A folder for what is only needed meanwhile.
+    pub(crate) scratch: &'a Path,
+    pub(crate) threads: usize,
+    /// The largest file that is indexed.
+    pub(crate) limit: u64,
+    pub(crate) remarks: Remarks<'a>,
+}
+
+/// How much text is collected before it is written out as a run: some 45 MiB of memory for each thread.
+const SPAN: u64 = 48 << 20;
+
+/// Writes a segment of the files to `out`. Interrupted, it gives an error of that kind.
+pub(crate) fn build_text(
+    build: &TextBuild<'_>,
+    out: &Path,
+    progress: &(dyn Fn(u64, u64) + Sync),
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> io::Result<u64> {
+    let (spans, blocks) = spans::spans(build.files, build.limit, SPAN);
+    let total = spans.iter().map(|span| span.bytes).sum();
+    let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let finished = Mutex::new(Vec::new());
+    let work = || -> io::Result<()> {
+        let mut collector = Collector::new();
+        let mut reader = FileReader::new(build.limit);
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(span) = spans.get(number) else { return Ok(()) };
+            let mut indexed = Vec::with_capacity(span.files.len());
+            let mut block = 0;
+            for file in &build.files[span.files.clone()] {
+                if has_ended() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                let blocks = spans::blocks_of(file, build.limit);
+                indexed.push(reader.index(build.root, &file.path, blocks, block as u16, &mut collector));
+                block += blocks;
+                if blocks > 0 {
+                    let done = done.fetch_add(file.stamp.size, Ordering::Relaxed) + file.stamp.size;
+                    progress(done, total);
+                }
+            }
+            let run = collector.write_run(build.scratch.join(format!("run-{number}")), span.first_block)?;
+            finished.lock().unwrap_or_else(PoisonError::into_inner).push((number, indexed, run));
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers = (0..build.threads.clamp(1, spans.len().max(1))).map(|_| scope.spawn(work));
+        let workers = workers.collect::<Vec<_>>();
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or(Err(io::ErrorKind::Other.into())))
+    })?;
+    let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+    finished.sort_unstable_by_key(|(number, ..)| *number);
+    write_segment(build, finished, blocks, out, has_ended)
+}
+
+fn write_segment(
+    build: &TextBuild<'_>,
+    finished: Vec<(usize, Vec<Indexed>, Run)>,
+    blocks: u32,
+    out: &Path,
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> io::Result<u64> {
+    let mut table = FileTableWriter::default();
+    let mut lines = Vec::with_capacity(blocks as usize);
+    let (mut whole, mut runs) = (Vec::new(), Vec::with_capacity(finished.len()));
+    let mut files = build.files.iter().zip(0_u32..);
+    for (_, indexed, run) in finished {
+        runs.push(run);
+        for one in indexed {
+            let Some((found, number)) = files.next() else { break };
+            if one.file.state == State::Whole {
+                whole.push(number);
+            }
+            table.add(&found.path, lines.len() as u32, &one.file);
+            lines.extend(one.lines);
+        }
+    }
+    write_text_segment(out, table, &lines, &whole, &build.remarks, &runs, build.threads, has_ended)
+}

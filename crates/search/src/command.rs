@@ -1,0 +1,258 @@
+//! What the command line needs: an index built with somebody watching, and all lines that match, printed as fast as
+//! they are found.
+
+use std::{
+    io::{self, Write},
+    ops::Range,
+    path::PathBuf,
+};
+
+use grep_matcher::Matcher;
+use pintle_auth::Scopes;
+use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_engine::{CallContext, Caller};
+use serde_json::Value;
+
+use crate::{
+    build::{Mode, Observer, threads},
+    in_order::look_in_order,
+    live::Snapshot,
+    look::{Gather, Line, Looker, Wants, column},
+    pattern::{Case, Pattern, Syntax},
+    query::Filter,
+    search::Search,
+    stamp::Stamp,
+    tools,
+};
+
+/// What a build did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildReport {
+    /// The generation that answers now.
+    pub generation: u64,
+    /// How many files were read, and how many are gone.
+    pub read: u64,
+    /// See `read`.
+    pub removed: u64,
+    /// Why everything was read although only changes were asked for.
+    pub rebuilt: Option<&'static str>,
+    /// How many files are searched, and how many bytes they have.
+    pub files: u64,
+    /// See `files`.
+    pub bytes: u64,
+    /// By reason: how many are not.
+    pub skipped: Vec<(&'static str, u64)>,
+    /// How many bytes the index takes on disk: the part for text, and all.
+    pub text_size: u64,
+    /// See `text_size`.
+    pub size: u64,
+}
+
+/// A search for lines.
+pub struct LineSearch<'a> {
+    /// What is searched for.
+    pub query: &'a str,
+    /// As a regular expression, not as it stands.
+    pub is_regex: bool,
+    /// Whether case counts.
+    pub case: Case,
+    /// Which files.
+    pub globs: &'a [String],
+    /// In which language.
+    pub language: Option<&'a str>,
+    /// How many lines at most.
+    pub top: Option<u64>,
+    /// Whether lines are counted.
+    pub line_numbers: bool,
+}
+
+/// A line that matches.
+pub struct MatchedLine<'a> {
+    /// The file.
+    pub path: &'a [u8],
+    /// The line, from 1, if lines are counted.
+    pub number: u64,
+    /// Without its end.
+    pub text: &'a [u8],
+    /// Whether it is the first of its file.
+    pub is_first: bool,
+    pattern: &'a Pattern,
+}
+
+impl MatchedLine<'_> {
+    /// Where the first match begins, in bytes from 1.
+    pub fn column(&self) -> u64 {
+        column(self.pattern, self.text)
+    }
+
+    /// All matches in the line.
+    pub fn matches(&self) -> Vec<Range<usize>> {
+        let mut matches = Vec::new();
+        // The matcher cannot fail.
+        let _ = self.pattern.matcher.find_iter(self.text, |found| {
+            matches.push(found.start()..found.end());
+            true
+        });
+        matches
+    }
+}
+
+/// What a search for lines came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many lines were printed.
+    pub lines: u64,
+    /// When the index was built, in milliseconds since 1970.
+    pub built_at: u64,
+}
+
+/// The circumstances of the local user's own command.
+fn apart() -> CallContext {
+    CallContext::apart(Caller::local())
+}
+
+impl Search {
+    /// Builds or refreshes the index.
+    pub fn build_index(
+        &self,
+        is_full: bool,
+        path: Option<&WorkspacePath>,
+        observer: &dyn Observer,
+    ) -> Result<BuildReport, Fault> {
+        let mode = if is_full { Mode::Full } else { Mode::Incremental };
+        let built = self.build_from_disk(mode, path, observer)?;
+        let snapshot = self.snapshot_on_disk(false)?;
+        let summary = self.summary(&snapshot, &Scopes::everything())?;
+        let (text_size, size) = self.size(&snapshot);
+        Ok(BuildReport {
+            generation: built.generation,
+            read: built.read,
+            removed: built.removed,
+            rebuilt: built.rebuilt,
+            files: summary.files,
+            bytes: summary.bytes,
+            skipped: summary.skipped.iter().map(|(reason, count)| (*reason, *count)).collect(),
+            text_size,
+            size,
+        })
+    }
+
+    /// Answers as the tool `search` does, with as many hits as there are unless `top` says less. With `is_fresh` the
+    /// root is walked first.
+    pub fn answer(&self, arguments: Value, top: Option<u64>, is_fresh: bool) -> Result<Value, Fault> {
+        let snapshot = self.snapshot_on_disk(is_fresh)?;
+        tools::search_now(self, arguments, top, &snapshot, &apart())
+    }
+
+    /// Prints all lines that match, in the order of paths and lines. `format` writes one line.
+    pub fn print_lines(
+        &self,
+        search: &LineSearch<'_>,
+        is_fresh: bool,
+        format: &(dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
+        out: &mut dyn Write,
+    ) -> Result<Result<Tally, io::Error>, Fault> {
+        let syntax = if search.is_regex { Syntax::Regex } else { Syntax::Literal };
+        let pattern = Pattern::new(search.query, syntax, search.case).map_err(|problem| {
+            Fault::new(ErrorCode::InvalidRequest, format!("the query cannot be searched for: {problem}"))
+        })?;
+        let snapshot = self.snapshot_on_disk(is_fresh)?;
+        let scopes = Scopes::everything();
+        let filter = tools::filter_of(self, search.globs, search.language, &scopes)?;
+        let printed = self.print(&snapshot, &pattern, &filter, search, format, out);
+        Ok(printed?.map(|lines| Tally { lines, built_at: snapshot.manifest.built_at }))
+    }
+
+    fn print(
+        &self,
+        snapshot: &Snapshot,
+        pattern: &Pattern,
+        filter: &Filter<'_>,
+        search: &LineSearch<'_>,
+        format: &(dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
+        out: &mut dyn Write,
+    ) -> Result<io::Result<u64>, Fault> {
+        let jobs = snapshot.jobs(pattern, &|path, language| filter.admits(path, language));
+        let jobs = jobs.map_err(|unready| self.unready(unready))?;
+        let most = search.top.unwrap_or(u64::MAX);
+        let wants = Wants { line_numbers: search.line_numbers, hashes: false };
+        let mut printed = Ok(0);
+        let looked = look_in_order(
+            &snapshot.index,
+            &jobs,
+            threads(),
+            || Looker::new(&self.root, pattern, wants, self.limit(), &|| false),
+            || Printed { pattern, format, most, out: Vec::new(), ends: Vec::new(), lines: 0, file_start: 0 },
+            |gathered| {
+                let Ok(before) = printed else { return false };
+                // What several threads have found together may be more than is wanted.
+                let (text, lines) = gathered.first_lines(most - before);
+                printed = out.write_all(text).map(|()| before + lines);
+                printed.as_ref().is_ok_and(|lines| *lines < most)
+            },
+        );
+        looked.map_err(|torn| self.unready(torn.into()))?;
+        Ok(printed)
+    }
+}
+
+/// Gathers lines as they are printed.
+struct Printed<'a> {
+    pattern: &'a Pattern,
+    format: &'a (dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
+    most: u64,
+    out: Vec<u8>,
+    /// Where each line ends, if they are limited.
+    ends: Vec<usize>,
+    lines: u64,
+    /// Where what is printed of the present file starts.
+    file_start: usize,
+}
+
+impl Printed<'_> {
+    fn first_lines(&self, count: u64) -> (&[u8], u64) {
+        if self.lines <= count {
+            return (&self.out, self.lines);
+        }
+        let end = (count as usize).checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0);
+        (&self.out[..end], count)
+    }
+}
+
+impl Gather for Printed<'_> {
+    fn line(&mut self, path: &[u8], line: Line<'_>) -> bool {
+        let is_first = self.out.len() == self.file_start;
+        let line =
+            MatchedLine { path, number: line.number, text: line.text, is_first, pattern: self.pattern };
+        (self.format)(&line, &mut self.out);
+        self.lines += 1;
+        if self.most < u64::MAX {
+            self.ends.push(self.out.len());
+        }
+        !self.is_full()
+    }
+
+    fn mark(&self) -> usize {
+        self.out.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines >= self.most
+    }
+
+    fn forget(&mut self, mark: usize) {
+        // Only whole lines were printed since.
+        self.lines -= self.out[mark..].iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.ends.retain(|end| *end <= mark);
+        self.out.truncate(mark);
+    }
+
+    fn end_file(&mut self, _: usize, _: Stamp, _: [u8; 32]) {
+        self.file_start = self.out.len();
+    }
+}
+
+/// Where the index of a root is kept.
+pub fn index_folder(state: &std::path::Path, root: &std::path::Path) -> PathBuf {
+    crate::store::Store::new(state, root).path("")
+}

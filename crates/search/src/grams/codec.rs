@@ -1,0 +1,309 @@
+//! Lists of block numbers as bits.
+//!
+//! A list is written in whichever way is shorter: as a bitmap of all blocks, or as the gaps between its members in
+//! exponential Golomb code, whose parameter is chosen for each list. The occurrences of a gram come in bursts (the
+//! blocks of one file, the files of one folder), and this code takes long gaps more calmly than Rice's.
+
+/// The parameter that stands for a bitmap.
+const BITMAP: u8 = 63;
+/// No gap between 32-bit numbers needs a larger parameter.
+const LARGEST_PARAMETER: u8 = 31;
+
+/// Appends a list: ascending numbers, each below `bound`. A list is never empty.
+pub(crate) fn encode(list: &[u32], bound: u32, out: &mut Vec<u8>) {
+    put_varint(list.len() as u64, out);
+    let parameter = best_parameter(list, bound);
+    let length = gap_bits(list, parameter).div_ceil(8);
+    let bitmap = bound.div_ceil(8) as usize;
+    if bitmap <= length {
+        out.push(BITMAP);
+        let start = out.len();
+        out.resize(start + bitmap, 0);
+        for &number in list {
+            out[start + number as usize / 8] |= 1 << (number % 8);
+        }
+        return;
+    }
+    out.push(parameter);
+    let mut bits = BitWriter { out, held: 0, count: 0 };
+    for gap in gaps(list) {
+        let lifted = u64::from(gap) + (1 << parameter);
+        let width = 63 - lifted.leading_zeros();
+        let zeros = width - u32::from(parameter);
+        // A one after as many zeros as the number is wider than the least, then the number without its first one.
+        bits.put(1 << zeros, zeros + 1);
+        bits.put(lifted & !(1 << width), width);
+    }
+    bits.finish();
+}
+
+/// A list as it lies in the index. Whatever the bytes are, reading them ends, and gives numbers below the bound.
+#[derive(Clone, Copy)]
+pub(crate) struct List<'a> {
+    bytes: &'a [u8],
+    parameter: u8,
+    count: u32,
+    bound: u32,
+}
+
+impl<'a> List<'a> {
+    /// `None` if that is not a list.
+    pub(crate) fn read(bytes: &'a [u8], bound: u32) -> Option<Self> {
+        let mut rest = bytes;
+        let count = u32::try_from(take_varint(&mut rest)?).ok()?;
+        let (&parameter, rest) = rest.split_first()?;
+        let fits = match parameter {
+            BITMAP => rest.len() >= bound.div_ceil(8) as usize,
+            _ => parameter <= LARGEST_PARAMETER,
+        };
+        (fits && count <= bound).then_some(Self { bytes: rest, parameter, count, bound })
+    }
+
+    /// How many numbers there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Calls for each number, ascending, until told to stop.
+    pub(crate) fn each(&self, mut found: impl FnMut(u32)) {
+        if self.parameter == BITMAP {
+            let bitmap = &self.bytes[..self.bound.div_ceil(8) as usize];
+            for (index, word) in bitmap.chunks(8).enumerate() {
+                let mut word = word.iter().rev().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
+                while word != 0 {
+                    let number = index as u32 * 64 + word.trailing_zeros();
+                    if number < self.bound {
+                        found(number);
+                    }
+                    word &= word - 1;
+                }
+            }
+            return;
+        }
+        let mut bits = BitReader { bytes: self.bytes, held: 0, count: 0 };
+        let mut next = 0_u64;
+        for _ in 0..self.count {
+            let Some(gap) = bits.gap(self.parameter) else { return };
+            next += gap;
+            if next >= u64::from(self.bound) {
+                return;
+            }
+            found(next as u32);
+            next += 1;
+        }
+    }
+
+    /// Those of `candidates`, ascending, that are in the list.
+    pub(crate) fn retain(&self, candidates: &mut Vec<u32>) {
+        if self.parameter == BITMAP {
+            let has = |number: &u32| {
+                self.bytes.get(*number as usize / 8).is_some_and(|byte| byte >> (number % 8) & 1 == 1)
+            };
+            candidates.retain(has);
+            return;
+        }
+        let (mut kept, mut next) = (0, 0);
+        self.each(|number| {
+            while next < candidates.len() && candidates[next] < number {
+                next += 1;
+            }
+            if next < candidates.len() && candidates[next] == number {
+                candidates[kept] = number;
+                kept += 1;
+                next += 1;
+            }
+        });
+        candidates.truncate(kept);
+    }
+}
+
+/// The numbers of blocks between the members, before the first one too.
+fn gaps(list: &[u32]) -> impl Iterator<Item = u32> {
+    let mut next = 0;
+    list.iter().map(move |&number| {
+        let gap = number - next;
+        next = number + 1;
+        gap
+    })
+}
+
+/// How long the gaps are in bits.
+fn gap_bits(list: &[u32], parameter: u8) -> usize {
+    gaps(list).map(|gap| gap_width(gap, parameter)).sum()
+}
+
+fn gap_width(gap: u32, parameter: u8) -> usize {
+    let width = 63 - (u64::from(gap) + (1 << parameter)).leading_zeros() as usize;
+    2 * width + 1 - usize::from(parameter)
+}
+
+/// The parameter that makes the list short, judged by a part of it.
+fn best_parameter(list: &[u32], bound: u32) -> u8 {
+    const JUDGED: usize = 192;
+    let mean = bound / list.len() as u32;
+    let guess = (31 - (mean | 1).leading_zeros()) as u8;
+    let sample = &list[list.len().saturating_sub(JUDGED) / 2..];
+    let sample = &sample[..sample.len().min(JUDGED)];
+    let start = sample[0];
+    let length = |parameter: &u8| {
+        sample.windows(2).map(|pair| gap_width(pair[1] - pair[0] - 1, *parameter)).sum::<usize>()
+            + gap_width(start.min(mean), *parameter)
+    };
+    (guess.saturating_sub(3)..=(guess + 1).min(LARGEST_PARAMETER)).min_by_key(length).unwrap_or(guess)
+}
+
+struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    held: u64,
+    count: u32,
+}
+
+impl BitWriter<'_> {
+    /// At most 32 bits at a time, lowest first.
+    fn put(&mut self, bits: u64, width: u32) {
+        self.held |= bits << self.count;
+        self.count += width;
+        while self.count >= 8 {
+            self.out.push(self.held as u8);
+            self.held >>= 8;
+            self.count -= 8;
+        }
+    }
+
+    fn finish(self) {
+        if self.count > 0 {
+            self.out.push(self.held as u8);
+        }
+    }
+}
+
+struct BitReader<'a> {
+    bytes: &'a [u8],
+    held: u64,
+    count: u32,
+}
+
+impl BitReader<'_> {
+    /// Holds at least 56 bits, or all that there are.
+    fn fill(&mut self) {
+        if let Some((eight, _)) = self.bytes.split_first_chunk::<8>() {
+            self.held |= u64::from_le_bytes(*eight) << self.count;
+            let taken = (63 - self.count) / 8;
+            self.bytes = &self.bytes[taken as usize..];
+            self.count += taken * 8;
+            return;
+        }
+        while self.count <= 56 {
+            let Some((&byte, rest)) = self.bytes.split_first() else { return };
+            self.held |= u64::from(byte) << self.count;
+            self.bytes = rest;
+            self.count += 8;
+        }
+    }
+
+    /// One gap. At most 32 zeros, a one and 32 bits, so two fills.
+    fn gap(&mut self, parameter: u8) -> Option<u64> {
+        self.fill();
+        let zeros = self.held.trailing_zeros();
+        let width = zeros + u32::from(parameter);
+        if zeros >= self.count || width > 32 {
+            return None;
+        }
+        self.drop_bits(zeros + 1);
+        if self.count < width {
+            self.fill();
+            if self.count < width {
+                return None;
+            }
+        }
+        let low = self.held & ((1 << width) - 1);
+        self.drop_bits(width);
+        Some((low | 1 << width) - (1 << parameter))
+    }
+
+    fn drop_bits(&mut self, count: u32) {
+        self.held >>= count;
+        self.count -= count;
+    }
+}
+
+/// Appends a number in as few bytes as it needs, seven bits each.
+pub(crate) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Takes a number off the front.
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decoded(bytes: &[u8], bound: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        List::read(bytes, bound).expect("a list").each(|number| found.push(number));
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_comes_back_as_it_was(numbers in prop::collection::btree_set(0_u32..200_000, 1..400), dense in any::<bool>()) {
+            let numbers = numbers.into_iter().map(|number| if dense { number % 500 } else { number });
+            let list = numbers.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>();
+            let bound = list.last().expect("one") + 1;
+            let mut bytes = Vec::new();
+            encode(&list, bound, &mut bytes);
+            prop_assert_eq!(decoded(&bytes, bound), list);
+        }
+
+        #[test]
+        fn the_extremes_come_back(numbers in prop::collection::btree_set(any::<u32>(), 1..20)) {
+            let list = numbers.into_iter().filter(|&number| number != u32::MAX).collect::<Vec<_>>();
+            prop_assume!(!list.is_empty());
+            let mut bytes = Vec::new();
+            encode(&list, u32::MAX, &mut bytes);
+            prop_assert_eq!(decoded(&bytes, u32::MAX), list);
+        }
+
+        #[test]
+        fn retaining_is_intersecting(
+            list in prop::collection::btree_set(0_u32..300, 1..300),
+            candidates in prop::collection::btree_set(0_u32..300, 0..300),
+        ) {
+            let numbers = list.iter().copied().collect::<Vec<_>>();
+            let mut bytes = Vec::new();
+            encode(&numbers, 300, &mut bytes);
+            let mut kept = candidates.iter().copied().collect::<Vec<_>>();
+            List::read(&bytes, 300).expect("a list").retain(&mut kept);
+            prop_assert_eq!(kept, candidates.intersection(&list).copied().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn nonsense_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..60), bound in 0_u32..1000) {
+            if let Some(list) = List::read(&bytes, bound) {
+                let mut last = None;
+                list.each(|number| {
+                    assert!(number < bound && last < Some(number));
+                    last = Some(number);
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Collecting which grams occur in which blocks, for one span of the corpus at a time.
+//!
+//! A **span** is a part of the corpus with few enough blocks for a 16-bit number. What it holds is sorted in memory
+//! and written out as a **run**: for each first byte a bucket of grams with their blocks, as gaps. All runs together
+//! are the postings of the corpus.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    ops::Range,
+    path::PathBuf,
+};
+
+use super::{GRAMS, Gram, codec::put_varint};
+
+/// What stands before the first byte of a block.
+const LINE_START: Gram = 0x0a_0a_0a;
+
+/// No match crosses the end of a line, so no search asks for such a gram.
+fn crosses_lines(gram: Gram) -> bool {
+    gram.to_be_bytes()[1..].contains(&b'\n')
+}
+
+/// Gathers the grams of blocks.
+pub(crate) struct Collector {
+    /// One bit a gram: whether it was met in the present block.
+    seen: Box<[u64; GRAMS / 64]>,
+    /// The grams of the present block.
+    met: Vec<Gram>,
+    count: usize,
+    /// The last bytes.
+    last: Gram,
+    /// By first byte: the other two and the block's number in the span.
+    buckets: Vec<Vec<u32>>,
+    sorted: Vec<u32>,
+}
+
+impl Collector {
+    pub(crate) fn new() -> Self {
+        let seen = vec![0; GRAMS / 64].into_boxed_slice();
+        Self {
+            seen: seen.try_into().expect("it has that length"),
+            met: Vec::new(),
+            count: 0,
+            last: LINE_START,
+            buckets: vec![Vec::new(); 256],
+            sorted: Vec::new(),
+        }
+    }
+
+    /// Adds text to the present block. It continues what was added last.
+    pub(crate) fn add(&mut self, text: &[u8]) {
+        if self.met.len() < self.count + text.len() {
+            self.met.resize(self.count + text.len(), 0);
+        }
+        let met = &mut self.met[self.count..];
+        let (mut last, mut count) = (self.last, 0);
+        for &byte in text {
+            last = (last << 8 | u32::from(byte)) & (GRAMS as u32 - 1);
+            let (word, bit) = (&mut self.seen[last as usize / 64], 1 << (last % 64));
+            if *word & bit == 0 {
+                *word |= bit;
+                met[count] = last;
+                count += 1;
+            }
+        }
+        self.last = last;
+        self.count += count;
+    }
+
+    /// Ends the present block, whose number in the span is given; the next one begins with a new line.
+    pub(crate) fn end_block(&mut self, block: u16) {
+        for &gram in &self.met[..self.count] {
+            self.seen[gram as usize / 64] = 0;
+            if !crosses_lines(gram) {
+                self.buckets[gram as usize >> 16].push(gram << 16 | u32::from(block));
+            }
+        }
+        self.count = 0;
+        self.last = LINE_START;
+    }
+
+    /// Writes the run and forgets the span, whose first block has the number `first_block` in the corpus.
+    pub(crate) fn write_run(&mut self, path: PathBuf, first_block: u32) -> io::Result<Run> {
+        let mut out = BufWriter::with_capacity(1 << 18, File::create_new(&path)?);
+        let mut bytes = Vec::new();
+        let mut starts = Vec::with_capacity(257);
+        let mut written = 0;
+        for bucket in &mut self.buckets {
+            starts.push(written);
+            sort(bucket, &mut self.sorted);
+            bytes.clear();
+            let mut previous_key = 0;
+            for postings in bucket.chunk_by(|one, next| one >> 16 == next >> 16) {
+                let key = postings[0] >> 16;
+                put_varint(u64::from(key - previous_key), &mut bytes);
+                previous_key = key;
+                put_varint(postings.len() as u64, &mut bytes);
+                let mut next = 0;
+                for posting in postings {
+                    let block = posting & 0xffff;
+                    put_varint(u64::from(block - next), &mut bytes);
+                    next = block + 1;
+                }
+            }
+            bucket.clear();
+            out.write_all(&bytes)?;
+            written += bytes.len() as u64;
+        }
+        starts.push(written);
+        out.flush()?;
+        Ok(Run { path, starts, first_block })
+    }
+}
+
+/// Sorts numbers. Those of a bucket come in the order of their lower halves, so two passes over the upper one do.
+fn sort(numbers: &mut Vec<u32>, scratch: &mut Vec<u32>) {
+    if numbers.len() < 2000 {
+        numbers.sort_unstable();
+        return;
+    }
+    scratch.resize(numbers.len(), 0);
+    for shift in [16, 24] {
+        let mut places = [0_usize; 256];
+        for number in numbers.iter() {
+            places[(number >> shift & 0xff) as usize] += 1;
+        }
+        let mut sum = 0;
+        for place in &mut places {
+            sum += std::mem::replace(place, sum);
+        }
+        for &number in numbers.iter() {
+            let place = &mut places[(number >> shift & 0xff) as usize];
+            scratch[*place] = number;
+            *place += 1;
+        }
+        std::mem::swap(numbers, scratch);
+    }
+}
+
+/// The postings of a span, in a file.
+pub(crate) struct Run {
+    path: PathBuf,
+    /// Where the bucket of each first byte starts; the last one's end.
+    starts: Vec<u64>,
+    pub(super) first_block: u32,
+}
+
+impl Run {
+    pub(super) fn open(&self) -> io::Result<File> {
+        File::open(&self.path)
+    }
+
+    pub(super) fn bucket(&self, first_byte: usize) -> Range<u64> {
+        self.starts[first_byte]..self.starts[first_byte + 1]
+    }
+}

@@ -1,0 +1,123 @@
+//! From the runs of all spans to the postings of the corpus.
+
+use std::{fs::File, io, os::unix::fs::FileExt, sync::Mutex};
+
+use super::{
+    Gram,
+    codec::{encode, take_varint},
+    collect::Run,
+};
+
+/// The postings of the grams with one first byte.
+#[derive(Default)]
+pub(crate) struct Merged {
+    /// Each gram with the place of its list in `lists`.
+    pub(crate) grams: Vec<(Gram, u32)>,
+    pub(crate) lists: Vec<u8>,
+}
+
+/// Merges the runs, whose spans are in the order of their blocks, and hands over what belongs to each first byte in
+/// turn. `threads` work on it; the results are taken in order.
+pub(crate) fn merge(
+    runs: &[Run],
+    blocks: u32,
+    threads: usize,
+    has_ended: &(dyn Fn() -> bool + Sync),
+    mut take: impl FnMut(Merged) -> io::Result<()>,
+) -> io::Result<()> {
+    let files = runs.iter().map(Run::open).collect::<io::Result<Vec<_>>>()?;
+    let next = Mutex::new(0);
+    std::thread::scope(|scope| {
+        // A worker that is ahead waits: what is merged and not yet taken stays small.
+        let (sender, receiver) = std::sync::mpsc::sync_channel(threads);
+        for _ in 0..threads {
+            let (sender, next, files) = (sender.clone(), &next, &files);
+            scope.spawn(move || {
+                loop {
+                    let first_byte = {
+                        let mut next = next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        *next += 1;
+                        *next - 1
+                    };
+                    if first_byte > 255 || has_ended() {
+                        return;
+                    }
+                    let merged = merge_bucket(runs, files, first_byte, blocks);
+                    if sender.send((first_byte, merged)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = std::collections::BTreeMap::new();
+        let mut expected = 0;
+        for (first_byte, merged) in receiver {
+            waiting.insert(first_byte, merged);
+            while let Some(merged) = waiting.remove(&expected) {
+                take(merged?)?;
+                expected += 1;
+            }
+        }
+        if expected == 256 { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+    })
+}
+
+fn merge_bucket(runs: &[Run], files: &[File], first_byte: usize, blocks: u32) -> io::Result<Merged> {
+    let mut bytes = Vec::with_capacity(runs.len());
+    for (run, file) in runs.iter().zip(files) {
+        let range = run.bucket(first_byte);
+        let mut part = vec![0; (range.end - range.start) as usize];
+        file.read_exact_at(&mut part, range.start)?;
+        bytes.push(part);
+    }
+    let mut cursors = Vec::with_capacity(runs.len());
+    for (run, part) in runs.iter().zip(&bytes) {
+        let mut cursor = Cursor { rest: part, key: 0, first_block: run.first_block };
+        if cursor.advance() {
+            cursors.push(cursor);
+        }
+    }
+    let mut merged = Merged::default();
+    let mut list = Vec::new();
+    while let Some(key) = cursors.iter().map(|cursor| cursor.key).min() {
+        list.clear();
+        cursors.retain_mut(|cursor| {
+            cursor.key != key || (cursor.append_blocks(&mut list).is_some() && cursor.advance())
+        });
+        let place = u32::try_from(merged.lists.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        merged.grams.push(((first_byte << 16) as Gram | key, place));
+        encode(&list, blocks, &mut merged.lists);
+    }
+    Ok(merged)
+}
+
+/// A place in one bucket of one run.
+struct Cursor<'a> {
+    rest: &'a [u8],
+    key: u32,
+    first_block: u32,
+}
+
+impl Cursor<'_> {
+    /// Reads the next key; false at the end.
+    fn advance(&mut self) -> bool {
+        match take_varint(&mut self.rest) {
+            Some(step) => self.key += step as u32,
+            None => return false,
+        }
+        true
+    }
+
+    /// Reads the blocks of the present key.
+    fn append_blocks(&mut self, list: &mut Vec<u32>) -> Option<()> {
+        let count = take_varint(&mut self.rest)?;
+        let mut next = self.first_block;
+        for _ in 0..count {
+            let block = next + take_varint(&mut self.rest)? as u32;
+            list.push(block);
+            next = block + 1;
+        }
+        Some(())
+    }
+}

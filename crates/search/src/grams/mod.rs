@@ -1,0 +1,18 @@
+//! Grams: three bytes in a row, within one line.
+
+pub(crate) mod codec;
+mod collect;
+mod merge;
+
+pub(crate) use collect::{Collector, Run};
+pub(crate) use merge::merge;
+
+/// Three bytes, the first one highest.
+pub(crate) type Gram = u32;
+
+/// How many grams there can be.
+pub(crate) const GRAMS: usize = 1 << 24;
+
+pub(crate) fn gram(bytes: [u8; 3]) -> Gram {
+    u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]])
+}

@@ -1,0 +1,162 @@
+//! Looking into many files on several threads, and taking what they have in order.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use crate::{
+    index::Index,
+    look::{Gather, Job, Looker},
+    segment::Torn,
+};
+
+/// How many blocks are looked at in one go.
+const CHUNK: usize = 48;
+/// So many blocks are looked at right here: that takes less time than to start threads.
+const AT_ONCE: usize = 160;
+/// How far threads may be ahead of what was taken.
+const AHEAD: usize = 64;
+
+/// Looks into the files of all jobs. `take` gets what was gathered, in order, until it says that it is enough.
+pub(crate) fn look_in_order<'a, G: Gather>(
+    index: &Index,
+    jobs: &[Job<'_>],
+    threads: usize,
+    looker: impl Fn() -> Looker<'a> + Sync,
+    gather: impl Fn() -> G + Sync,
+    mut take: impl FnMut(G) -> bool,
+) -> Result<(), Torn> {
+    let chunks = chunks(jobs);
+    let work = |looker: &mut Looker<'a>, chunk: &[Job<'_>]| -> Result<G, Torn> {
+        let mut gathered = gather();
+        for job in chunk {
+            looker.look(job.path, index.known(job)?.as_ref(), &mut gathered);
+            if gathered.is_full() {
+                break;
+            }
+        }
+        Ok(gathered)
+    };
+    let mut first = looker();
+    let (mut next, mut spent) = (0, 0);
+    while next < chunks.len() && (threads < 2 || spent < AT_ONCE || next + 1 == chunks.len()) {
+        spent += chunks[next].iter().map(|job| job.weight).sum::<usize>();
+        if !take(work(&mut first, chunks[next])?) {
+            return Ok(());
+        }
+        next += 1;
+    }
+    if next == chunks.len() {
+        return Ok(());
+    }
+    let queue = Queue::new(next);
+    let run = |mut looker: Looker<'a>| {
+        while let Some(number) = queue.begin(chunks.len()) {
+            queue.end(number, work(&mut looker, chunks[number]));
+        }
+    };
+    let run = &run;
+    std::thread::scope(|scope| {
+        scope.spawn(move || run(first));
+        for _ in 1..threads {
+            let looker = looker();
+            scope.spawn(move || run(looker));
+        }
+        // Whatever happens, the threads must not wait for somebody who is gone.
+        let _stop = Stop(&queue);
+        for number in next..chunks.len() {
+            if !take(queue.wait_for(number)?) {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Jobs in chunks of about the same weight.
+fn chunks<'j, 'a>(jobs: &'j [Job<'a>]) -> Vec<&'j [Job<'a>]> {
+    let mut chunks = Vec::new();
+    let (mut start, mut weight) = (0, 0);
+    for (number, job) in jobs.iter().enumerate() {
+        // Opening a file takes as long as reading another block.
+        weight += job.weight + 1;
+        if weight >= CHUNK {
+            chunks.push(&jobs[start..=number]);
+            (start, weight) = (number + 1, 0);
+        }
+    }
+    if start < jobs.len() {
+        chunks.push(&jobs[start..]);
+    }
+    chunks
+}
+
+/// What is begun, done and taken.
+struct Queue<G> {
+    next: AtomicUsize,
+    is_stopped: AtomicBool,
+    done: Mutex<Done<G>>,
+    changed: Condvar,
+}
+
+struct Done<G> {
+    results: BTreeMap<usize, Result<G, Torn>>,
+    taken: usize,
+}
+
+impl<G> Queue<G> {
+    fn new(first: usize) -> Self {
+        Self {
+            next: AtomicUsize::new(first),
+            is_stopped: AtomicBool::new(false),
+            done: Mutex::new(Done { results: BTreeMap::new(), taken: first }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// The number of a chunk to be worked on; waits while too much is not yet taken.
+    fn begin(&self, count: usize) -> Option<usize> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if number >= count {
+            return None;
+        }
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        while number >= done.taken + AHEAD && !self.is_stopped.load(Ordering::Relaxed) {
+            done = self.changed.wait(done).unwrap_or_else(PoisonError::into_inner);
+        }
+        (!self.is_stopped.load(Ordering::Relaxed)).then_some(number)
+    }
+
+    fn end(&self, number: usize, result: Result<G, Torn>) {
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.results.insert(number, result);
+        self.changed.notify_all();
+    }
+
+    fn wait_for(&self, number: usize) -> Result<G, Torn> {
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(result) = done.results.remove(&number) {
+                done.taken = number + 1;
+                self.changed.notify_all();
+                return result;
+            }
+            done = self.changed.wait(done).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Stops the threads of a queue when it goes out of scope.
+struct Stop<'a, G>(&'a Queue<G>);
+
+impl<G> Drop for Stop<'_, G> {
+    fn drop(&mut self) {
+        let _done = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.is_stopped.store(true, Ordering::Relaxed);
+        self.0.changed.notify_all();
+    }
+}

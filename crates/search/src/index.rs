@@ -1,0 +1,274 @@
+//! An index as searches see it: its segments, and which of their files still count.
+
+use std::{collections::HashSet, io, ops::Range, path::PathBuf, sync::OnceLock};
+
+use pintle_ranked::{Names, Words};
+
+use crate::{
+    build::{NAMES, WORDS},
+    candidates::{Candidates, candidates},
+    look::{Job, Known},
+    pattern::Requirement,
+    segment::{KnownFile, PagedFile, Section, State, TextSegment, Torn},
+    store::{Manifest, Store},
+    walk::{PassedOver, Within},
+};
+
+/// A segment, and which of its files a later one replaces or removes.
+pub(crate) struct Segment {
+    pub(crate) text: TextSegment,
+    dead: HashSet<u32>,
+    words: Option<Lazy>,
+    names: Option<Lazy>,
+}
+
+/// A file that is opened, and checked as a whole, when it is first needed.
+struct Lazy {
+    path: PathBuf,
+    opened: OnceLock<Option<PagedFile>>,
+}
+
+impl Lazy {
+    fn new(path: PathBuf) -> Self {
+        Self { path, opened: OnceLock::new() }
+    }
+
+    fn bytes(&self, section: Section) -> Result<&[u8], Torn> {
+        let opened = self.opened.get_or_init(|| PagedFile::open(&self.path).ok().filter(PagedFile::verify));
+        let file = opened.as_ref().filter(|file| file.is_whole()).ok_or(Torn)?;
+        file.bytes(file.section(section))
+    }
+}
+
+impl Segment {
+    /// The words of its files, if they are built.
+    pub(crate) fn words(&self) -> Result<Option<Words<'_>>, Torn> {
+        let bytes = self.words.as_ref().map(|words| words.bytes(WORDS)).transpose()?;
+        bytes.map(|bytes| Words::open(bytes).map_err(|_| Torn)).transpose()
+    }
+
+    /// The names that its files define, if they are built.
+    pub(crate) fn names(&self) -> Result<Option<Names<'_>>, Torn> {
+        let bytes = self.names.as_ref().map(|names| names.bytes(NAMES)).transpose()?;
+        bytes.map(|bytes| Names::open(bytes).map_err(|_| Torn)).transpose()
+    }
+
+    /// Whether no later segment says anything about its files.
+    pub(crate) fn is_all_alive(&self) -> bool {
+        self.dead.is_empty()
+    }
+
+    /// Whether a file counts.
+    pub(crate) fn is_alive(&self, file: u32) -> bool {
+        !self.dead.contains(&file)
+    }
+}
+
+/// All segments of one generation, the oldest first.
+pub(crate) struct Index {
+    pub(crate) generation: u64,
+    pub(crate) segments: Vec<Segment>,
+    /// What the last walk passed over.
+    pub(crate) passed: PassedOver,
+}
+
+/// Where a file of the index is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) segment: u32,
+    pub(crate) file: u32,
+}
+
+impl Index {
+    /// Opens what a manifest names. An error of kind `InvalidData` tells that something is torn or foreign.
+    pub(crate) fn open(store: &Store, manifest: &Manifest) -> io::Result<Self> {
+        let mut index =
+            Self { generation: manifest.generation, segments: Vec::new(), passed: PassedOver::new() };
+        for parts in &manifest.segments {
+            let text = TextSegment::open(&store.path(&parts.text))?;
+            let lazy = |name: &Option<String>| name.as_ref().map(|name| Lazy::new(store.path(name)));
+            index.add(text, lazy(&parts.words), lazy(&parts.names)).map_err(Torn::into_error)?;
+        }
+        Ok(index)
+    }
+
+    fn add(&mut self, text: TextSegment, words: Option<Lazy>, names: Option<Lazy>) -> Result<(), Torn> {
+        if !self.segments.is_empty() {
+            let removed = text.removed()?;
+            for number in 0..text.files().count() {
+                self.bury(text.files().path(text.file(), number)?)?;
+            }
+            removed.iter().try_for_each(|path| self.bury(path))?;
+        }
+        if let Some(passed) = text.passed()? {
+            self.passed = passed;
+        }
+        self.segments.push(Segment { text, dead: HashSet::new(), words, names });
+        Ok(())
+    }
+
+    fn bury(&mut self, path: &[u8]) -> Result<(), Torn> {
+        for segment in &mut self.segments {
+            if let Some(number) = segment.text.files().find(segment.text.file(), path)? {
+                segment.dead.insert(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the files of all segments still have all their bytes.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.segments.iter().all(|segment| segment.text.is_whole())
+    }
+
+    /// Whether all is as it was written. This reads everything.
+    pub(crate) fn verify(&self) -> bool {
+        let is_right = |part: &Option<Lazy>| part.as_ref().is_none_or(|part| part.bytes(0).is_ok());
+        let mut segments = self.segments.iter();
+        segments.all(|segment| segment.text.verify() && is_right(&segment.words) && is_right(&segment.names))
+    }
+
+    /// Where a path is.
+    pub(crate) fn find(&self, path: &[u8]) -> Result<Option<Place>, Torn> {
+        // A path counts in one segment only: the others have buried it.
+        for (segment, number) in self.segments.iter().zip(0..) {
+            if let Some(file) = segment.text.files().find(segment.text.file(), path)?
+                && !segment.dead.contains(&file)
+            {
+                return Ok(Some(Place { segment: number, file }));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn segment(&self, place: Place) -> &Segment {
+        &self.segments[place.segment as usize]
+    }
+
+    /// The path of a file.
+    pub(crate) fn path(&self, place: Place) -> Result<&[u8], Torn> {
+        let text = &self.segment(place).text;
+        text.files().path(text.file(), place.file)
+    }
+
+    /// What is known of a file.
+    pub(crate) fn file(&self, place: Place) -> Result<KnownFile, Torn> {
+        let text = &self.segment(place).text;
+        text.files().file(text.file(), place.file)
+    }
+
+    /// All files that count, segment by segment.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+        self.segments.iter().zip(0..).flat_map(|(segment, number)| {
+            let all = 0..segment.text.files().count();
+            let alive = all.filter(|file| !segment.dead.contains(file));
+            alive.map(move |file| Place { segment: number, file })
+        })
+    }
+
+    /// The files that are, or lie below, one of some paths.
+    pub(crate) fn places_within(&self, within: &Within) -> Result<Vec<Place>, Torn> {
+        let mut places = Vec::new();
+        for (segment, number) in self.segments.iter().zip(0..) {
+            let (files, file) = (segment.text.files(), segment.text.file());
+            for target in within.targets() {
+                let below = [target, b"/"].concat();
+                // What follows everything that begins with the path and `/`.
+                let beyond = [target, b"0"].concat();
+                let below = match target.is_empty() {
+                    true => 0..files.count(),
+                    false => files.lower_bound(file, &below)?..files.lower_bound(file, &beyond)?,
+                };
+                let all = files.find(file, target)?.into_iter().chain(below);
+                let alive = all.filter(|number| !segment.dead.contains(number));
+                places.extend(alive.map(|file| Place { segment: number, file }));
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
+    }
+
+    /// The files that may match, in the order of their paths; `admit` says which paths count at all.
+    pub(crate) fn jobs(
+        &self,
+        required: &Requirement,
+        admit: &dyn Fn(&[u8], u8) -> bool,
+    ) -> Result<Vec<Job<'_>>, Torn> {
+        let mut jobs = Vec::new();
+        for (segment, number) in self.segments.iter().zip(0..) {
+            let text = &segment.text;
+            let mut add = |file: u32, blocks: Option<Vec<u32>>| -> Result<(), Torn> {
+                let (state, language) = text.files().state(text.file(), file)?;
+                let path = text.files().path(text.file(), file)?;
+                if state.is_searched() && !segment.dead.contains(&file) && admit(path, language) {
+                    let weight = match &blocks {
+                        Some(blocks) => blocks.len(),
+                        None => text.files().blocks_of(text.file(), file)?.len(),
+                    };
+                    let place = Some(Place { segment: number, file });
+                    jobs.push(Job { path, place, known: None, blocks, weight });
+                }
+                Ok(())
+            };
+            match candidates(text, required)? {
+                Candidates::All => (0..text.files().count()).try_for_each(|file| add(file, None))?,
+                Candidates::These(blocks) => {
+                    let mut whole = text.whole_files()?.into_iter().peekable();
+                    for (file, blocks) in by_file(text, &blocks)? {
+                        while let Some(whole) = whole.next_if(|whole| *whole < file) {
+                            add(whole, None)?;
+                        }
+                        add(file, whole.next_if(|whole| *whole == file).is_none().then_some(blocks))?;
+                    }
+                    whole.try_for_each(|file| add(file, None))?;
+                }
+            }
+        }
+        if self.segments.len() > 1 {
+            jobs.sort_by(|one, other| one.path.cmp(other.path));
+        }
+        Ok(jobs)
+    }
+
+    /// What is known of the file of a job, with the blocks that may match.
+    pub(crate) fn known(&self, job: &Job<'_>) -> Result<Option<Known>, Torn> {
+        let Some(place) = job.place else {
+            return Ok(job.known.clone().map(|file| Known { file, blocks: 0, candidates: None }));
+        };
+        let text = &self.segment(place).text;
+        let all = text.files().blocks_of(text.file(), place.file)?;
+        let file = text.files().file(text.file(), place.file)?;
+        let candidates = match &job.blocks {
+            // What is mostly looked at is better read in one go.
+            Some(blocks) if blocks.len() < all.len() && file.state == State::Indexed => {
+                let mut ranges: Vec<(Range<u32>, u32)> = Vec::new();
+                for block in blocks {
+                    let own = block - all.start;
+                    match ranges.last_mut() {
+                        Some((range, _)) if range.end == own => range.end += 1,
+                        _ => ranges.push((own..own + 1, text.first_line(*block)?)),
+                    }
+                }
+                Some(ranges)
+            }
+            _ => None,
+        };
+        Ok(Some(Known { file, blocks: all.len() as u32, candidates }))
+    }
+}
+
+/// Groups blocks by their files.
+fn by_file(text: &TextSegment, blocks: &[u32]) -> Result<Vec<(u32, Vec<u32>)>, Torn> {
+    let mut grouped = Vec::new();
+    let mut rest = blocks;
+    while let Some(&block) = rest.first() {
+        let file = text.files().file_of_block(text.file(), block)?;
+        let end = text.files().blocks_of(text.file(), file)?.end;
+        let count = rest.partition_point(|block| *block < end);
+        let (own, others) = rest.split_at(count.max(1));
+        grouped.push((file, own.to_vec()));
+        rest = others;
+    }
+    Ok(grouped)
+}

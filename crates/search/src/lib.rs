@@ -1,0 +1,33 @@
+//! The search toolset: an index that gives ripgrep's exact results in a fraction of the time.
+//!
+//! A **segment** is an immutable part of the index on disk. It knows some files and, for each **gram** (three bytes in
+//! a row), in which **blocks** of these files it occurs. A search asks which blocks have all grams of its pattern, and
+//! looks into those alone, with ripgrep's own searcher. An **index** is a row of segments, of which later ones replace
+//! files of earlier ones; a **generation** is one state of it. What has changed since the last generation lies over
+//! the index as an **overlay**; a **snapshot** is both together, as one search sees them.
+
+mod blocks;
+mod build;
+mod candidates;
+mod command;
+mod grams;
+mod in_order;
+mod index;
+mod live;
+mod look;
+mod pattern;
+mod query;
+mod read;
+mod root;
+mod search;
+mod segment;
+mod stamp;
+mod store;
+mod summary;
+mod tools;
+mod walk;
+
+pub use build::{Observer, Phase};
+pub use command::{BuildReport, LineSearch, MatchedLine, Tally, index_folder};
+pub use pattern::Case;
+pub use search::{DEFAULT_MAX_FILE_BYTES, LARGEST_MAX_FILE_BYTES, Search, SearchConfig};

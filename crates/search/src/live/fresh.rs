@@ -1,0 +1,60 @@
+//! The words and names of files that are not as the index knows them, made when they are asked for.
+
+use std::io::{self, Read};
+
+use pintle_ranked::{Definition, NamesBuilder, WordsBuilder};
+use pintle_symbols::{Language, Outliner};
+
+use crate::{build::RANKED_LIMIT, root::Root, segment::KnownFile};
+
+/// Small indexes in memory; files are numbered in the order of their paths.
+pub(crate) struct FreshRanked {
+    pub(crate) words: Vec<u8>,
+    pub(crate) names: Vec<u8>,
+    pub(crate) paths: Vec<Vec<u8>>,
+    pub(crate) languages: Vec<u8>,
+}
+
+impl FreshRanked {
+    pub(super) fn new<'a>(
+        root: &Root,
+        files: impl Iterator<Item = (&'a [u8], &'a KnownFile)>,
+        has_ended: &dyn Fn() -> bool,
+    ) -> io::Result<Self> {
+        const BUDGET: usize = 256 << 20;
+        let mut words = WordsBuilder::new(None, BUDGET);
+        let mut names = NamesBuilder::new(None, BUDGET);
+        let mut outliner = Outliner::new();
+        let (mut paths, mut languages) = (Vec::new(), Vec::new());
+        let mut text = Vec::new();
+        for (path, known) in files.filter(|(_, known)| known.state.is_searched()) {
+            if has_ended() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let number = paths.len() as u32;
+            paths.push(path.to_owned());
+            languages.push(known.language);
+            text.clear();
+            let Ok((file, _)) = root.open_file(path) else { continue };
+            if known.stamp.size > RANKED_LIMIT || file.take(RANKED_LIMIT).read_to_end(&mut text).is_err() {
+                continue;
+            }
+            words.add(number, &text)?;
+            let Some(language) = Language::from_id(known.language) else { continue };
+            for symbol in outliner.outline(language, &text, has_ended).symbols().unwrap_or_default() {
+                let definition = Definition {
+                    kind: symbol.kind.id(),
+                    line: symbol.line,
+                    column: symbol.column,
+                    end_line: symbol.end_line,
+                };
+                names.add(number, &text[symbol.name], definition)?;
+            }
+        }
+        let count = paths.len() as u32;
+        let mut made = Self { words: Vec::new(), names: Vec::new(), paths, languages };
+        WordsBuilder::finish(vec![words], count, &mut made.words)?;
+        NamesBuilder::finish(vec![names], count, &mut made.names)?;
+        Ok(made)
+    }
+}

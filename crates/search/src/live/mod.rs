@@ -1,0 +1,342 @@
+//! How searches stay fresh: the index, and over it what has changed since it was built.
+//!
+//! Changes come from two sides. The files toolset **notes** each path that it changes, before it replies; the kernel
+//! tells of all other changes. Nothing runs in the background: when a search begins, it takes in what has happened
+//! until then, and answers from the **snapshot** that this gives.
+
+mod fresh;
+mod overlay;
+mod watch;
+
+use std::{
+    collections::HashSet,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+pub(crate) use fresh::FreshRanked;
+pub(crate) use overlay::Overlay;
+
+use crate::{
+    build::{changes, threads},
+    index::Index,
+    read::FileReader,
+    root::Root,
+    segment::Torn,
+    stamp::Stamp,
+    store::{Manifest, Store},
+    walk::{Walk, Within, absolute, walk},
+};
+use rustix::fs::FileType;
+use watch::Watch;
+
+/// What one search answers from.
+#[derive(Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) index: Arc<Index>,
+    pub(crate) overlay: Arc<Overlay>,
+    pub(crate) manifest: Arc<Manifest>,
+}
+
+/// Why there is no snapshot.
+#[derive(Debug)]
+pub(crate) enum Unready {
+    /// There is no index.
+    Missing,
+    /// There is one that cannot be trusted.
+    Damaged,
+    /// Nobody waits any more.
+    Ended,
+    /// Something else went wrong.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Unready {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::InvalidData => Self::Damaged,
+            io::ErrorKind::Interrupted => Self::Ended,
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+impl From<Torn> for Unready {
+    fn from(_: Torn) -> Self {
+        Self::Damaged
+    }
+}
+
+/// How changes from outside are seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Watching {
+    /// Nobody has searched yet.
+    NotYet,
+    /// By the kernel's events.
+    Events,
+    /// By walking the root before a search; the reason why.
+    Walking(String),
+}
+
+/// Keeps a view of a root fresh.
+pub(crate) struct Live {
+    root: Arc<Root>,
+    store: Store,
+    limit: u64,
+    state: Mutex<State>,
+    /// Paths that were changed through the tools.
+    noted: Mutex<HashSet<Vec<u8>>>,
+}
+
+#[derive(Default)]
+struct State {
+    opened: Option<Opened>,
+    overlay: Arc<Overlay>,
+    watch: Option<Watch>,
+    /// Why there is no watch.
+    problem: Option<String>,
+    walked_at: Option<Instant>,
+}
+
+struct Opened {
+    index: Arc<Index>,
+    manifest: Arc<Manifest>,
+    stamp: Option<Stamp>,
+}
+
+/// Without events, a walk is trusted for this long.
+const TRUSTED: Duration = Duration::from_millis(500);
+
+impl Live {
+    pub(crate) fn new(root: Arc<Root>, store: Store, limit: u64) -> Self {
+        Self { root, store, limit, state: Mutex::default(), noted: Mutex::default() }
+    }
+
+    /// A path was changed: the next snapshot has it.
+    pub(crate) fn note(&self, path: &[u8]) {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+    }
+
+    /// How changes from outside are seen.
+    pub(crate) fn watching(&self) -> Watching {
+        let state = self.state();
+        match (&state.watch, &state.problem) {
+            (Some(_), _) => Watching::Events,
+            (None, Some(problem)) => Watching::Walking(problem.clone()),
+            (None, None) => Watching::NotYet,
+        }
+    }
+
+    /// The root as it is now.
+    pub(crate) fn snapshot(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Snapshot, Unready> {
+        let mut state = self.state();
+        let outcome = self.refresh(&mut state, has_ended);
+        if let Err(Unready::Damaged) = outcome {
+            state.opened = None;
+        }
+        outcome
+    }
+
+    /// The index as it lies on disk.
+    pub(crate) fn snapshot_on_disk(&self) -> Result<Snapshot, Unready> {
+        let (index, manifest) = self.store.open()?.ok_or(Unready::Missing)?;
+        Ok(Snapshot { index: Arc::new(index), overlay: Arc::default(), manifest: Arc::new(manifest) })
+    }
+
+    /// Changes from outside are to be seen by walking.
+    pub(crate) fn do_not_watch(&self, reason: &str) {
+        self.state().problem = Some(reason.to_owned());
+    }
+
+    /// The paths that differ from the index on disk, if the kernel's events tell them all.
+    pub(crate) fn changed_paths(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Option<Within> {
+        let snapshot = self.snapshot(has_ended).ok()?;
+        let are_all = self.state().watch.is_some();
+        are_all.then(|| Within::new(snapshot.overlay.paths().map(<[u8]>::to_vec)))
+    }
+
+    /// What a search has found to be damaged is not used again.
+    pub(crate) fn forget(&self) {
+        self.state().opened = None;
+    }
+
+    fn refresh(&self, state: &mut State, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Snapshot, Unready> {
+        self.reopen(state)?;
+        let Some(opened) = &state.opened else { return Err(Unready::Missing) };
+        let index = Arc::clone(&opened.index);
+        // Whatever is noted from here on belongs to the next snapshot.
+        let noted = std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner));
+        let outcome = self.take_in(state, &index, noted.iter().cloned().collect(), has_ended);
+        if outcome.is_err() {
+            self.noted.lock().unwrap_or_else(PoisonError::into_inner).extend(noted);
+            // What events have told is lost with the search that took them.
+            state.walked_at = None;
+        }
+        outcome?;
+        let Some(opened) = &state.opened else { return Err(Unready::Missing) };
+        Ok(Snapshot { index, overlay: Arc::clone(&state.overlay), manifest: Arc::clone(&opened.manifest) })
+    }
+
+    /// Opens the present generation if it is not the one that is open.
+    fn reopen(&self, state: &mut State) -> Result<(), Unready> {
+        let stamp = self.store.manifest_stamp();
+        if state.opened.as_ref().is_some_and(|opened| opened.stamp == stamp && opened.index.is_whole()) {
+            return Ok(());
+        }
+        state.opened = None;
+        let Some((index, manifest)) = self.store.open()? else {
+            // Without an index nothing is kept fresh.
+            *state = State::default();
+            return Ok(());
+        };
+        let mut overlay = Overlay::clone(&state.overlay);
+        overlay.prune(&index)?;
+        state.overlay = Arc::new(overlay);
+        let (index, manifest) = (Arc::new(index), Arc::new(manifest));
+        state.opened = Some(Opened { index, manifest, stamp });
+        Ok(())
+    }
+
+    /// Takes in all that has happened.
+    fn take_in(
+        &self,
+        state: &mut State,
+        index: &Index,
+        mut paths: Vec<Vec<u8>>,
+        has_ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), Unready> {
+        let mut is_lost = state.walked_at.is_none();
+        match &state.watch {
+            Some(watch) if !is_lost => {
+                let events = watch.take()?;
+                is_lost = events.are_lost;
+                paths.extend(events.paths);
+            }
+            Some(_) => {}
+            None => is_lost |= state.walked_at.is_some_and(|walked| walked.elapsed() > TRUSTED),
+        }
+        // New rules may hide or show anything.
+        is_lost |= paths.iter().any(|path| is_rule(path));
+        if is_lost {
+            return self.walk_all(state, index, has_ended);
+        }
+        if paths.is_empty() {
+            return Ok(());
+        }
+        self.walk_some(state, index, paths, has_ended)
+    }
+
+    fn walk_all(
+        &self,
+        state: &mut State,
+        index: &Index,
+        has_ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), Unready> {
+        let begun = Instant::now();
+        let watch = match &state.problem {
+            None => Watch::new().map_err(|error| error.to_string()),
+            Some(problem) => Err(problem.clone()),
+        };
+        let walk = self.walk(watch.as_ref().ok(), None, has_ended)?;
+        match (watch, walk) {
+            (Ok(watch), (walk, None)) => {
+                state.watch = Some(watch);
+                self.lay(state, index, walk, None, has_ended)?;
+            }
+            (Ok(_), (walk, Some(problem))) | (Err(problem), (walk, _)) => {
+                (state.watch, state.problem) = (None, Some(problem));
+                self.lay(state, index, walk, None, has_ended)?;
+            }
+        }
+        state.walked_at = Some(begun);
+        Ok(())
+    }
+
+    /// Walks, and watches each folder before it is read, so that nothing is missed in between.
+    fn walk(
+        &self,
+        watch: Option<&Watch>,
+        within: Option<&Within>,
+        has_ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Walk, Option<String>), Unready> {
+        let problem = Mutex::new(None);
+        let enter = |folder: &[u8]| {
+            let Some(watch) = watch else { return };
+            let mut outcome = watch.add(self.root.path(), folder);
+            // Git's own rules lie in a folder that is not entered.
+            if outcome.is_ok() && folder.is_empty() {
+                outcome = watch.add(self.root.path(), b".git/info");
+            }
+            if let Err(error) = outcome {
+                *problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+            }
+        };
+        let walk = walk(self.root.path(), within, threads(), &enter, has_ended)?;
+        Ok((walk, problem.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn walk_some(
+        &self,
+        state: &mut State,
+        index: &Index,
+        paths: Vec<Vec<u8>>,
+        has_ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), Unready> {
+        let mut reader = FileReader::new(self.limit);
+        let mut overlay = Overlay::clone(&state.overlay);
+        let mut unclear = Vec::new();
+        for path in paths.into_iter().collect::<HashSet<_>>() {
+            // A file that is known is not ignored, whatever it holds now.
+            let known = match overlay.get(&path) {
+                Some(file) => file.is_some(),
+                None => index.find(&path)?.is_some(),
+            };
+            let kind = Stamp::of_path(&absolute(self.root.path(), &path)).map(|(_, kind)| kind);
+            match kind {
+                Ok(FileType::RegularFile) if known => {
+                    let file = reader.inspect(&self.root, &path);
+                    overlay.touch(&path, file);
+                }
+                _ => unclear.push(path),
+            }
+        }
+        state.overlay = Arc::new(overlay);
+        if unclear.is_empty() {
+            return Ok(());
+        }
+        let within = Within::new(unclear);
+        let (walk, problem) = self.walk(state.watch.as_ref(), Some(&within), has_ended)?;
+        if problem.is_some() {
+            (state.watch, state.problem) = (None, problem);
+        }
+        self.lay(state, index, walk, Some(&within), has_ended)
+    }
+
+    /// Lays what a walk found over the index.
+    fn lay(
+        &self,
+        state: &mut State,
+        index: &Index,
+        walk: Walk,
+        within: Option<&Within>,
+        has_ended: &dyn Fn() -> bool,
+    ) -> Result<(), Unready> {
+        let changes = changes(index, walk, within)?;
+        let mut overlay = Overlay::clone(&state.overlay);
+        let mut reader = FileReader::new(self.limit);
+        overlay.replace(changes, within, &self.root, &mut reader, has_ended)?;
+        state.overlay = Arc::new(overlay);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a path holds rules on what is ignored, or decides whether git's count.
+fn is_rule(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    matches!(name, b".gitignore" | b".ignore" | b".rgignore" | b".git") || path == b".git/info/exclude"
+}

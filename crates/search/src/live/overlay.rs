@@ -1,0 +1,123 @@
+//! Files that are not as the index knows them.
+
+use std::{collections::BTreeMap, io, sync::OnceLock};
+
+use super::FreshRanked;
+use crate::{
+    build::Changes,
+    index::Index,
+    read::FileReader,
+    root::Root,
+    segment::{KnownFile, State, Torn},
+    walk::Within,
+};
+
+/// By path: what a file is now, or that it is gone.
+#[derive(Default)]
+pub(crate) struct Overlay {
+    files: BTreeMap<Vec<u8>, Option<KnownFile>>,
+    /// The words and names of the files that are there, once they are asked for.
+    ranked: OnceLock<FreshRanked>,
+}
+
+/// A copy is made to be changed.
+impl Clone for Overlay {
+    fn clone(&self) -> Self {
+        Self { files: self.files.clone(), ranked: OnceLock::new() }
+    }
+}
+
+impl Overlay {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// How many files differ.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether a path is not as the index knows it.
+    pub(crate) fn contains(&self, path: &[u8]) -> bool {
+        self.files.contains_key(path)
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.files.keys().map(Vec::as_slice)
+    }
+
+    /// The files that are there.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&[u8], &KnownFile)> {
+        self.files.iter().filter_map(|(path, file)| Some((path.as_slice(), file.as_ref()?)))
+    }
+
+    /// What is known of a path: nothing, that it is gone, or the file.
+    pub(crate) fn get(&self, path: &[u8]) -> Option<Option<&KnownFile>> {
+        self.files.get(path).map(Option::as_ref)
+    }
+
+    /// The words and names of its files.
+    pub(crate) fn ranked(&self, root: &Root, has_ended: &dyn Fn() -> bool) -> io::Result<&FreshRanked> {
+        if let Some(ranked) = self.ranked.get() {
+            return Ok(ranked);
+        }
+        let made = FreshRanked::new(root, self.files(), has_ended)?;
+        Ok(self.ranked.get_or_init(|| made))
+    }
+
+    /// How many bytes its files have.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files().map(|(_, file)| file.stamp.size).sum()
+    }
+
+    /// Takes in what has changed since the index was built, in what `within` covers.
+    pub(crate) fn replace(
+        &mut self,
+        changes: Changes,
+        within: Option<&Within>,
+        root: &Root,
+        reader: &mut FileReader,
+        has_ended: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        let old = match within {
+            Some(within) => self.files.extract_if(.., |path, _| within.covers(path)).collect(),
+            None => std::mem::take(&mut self.files),
+        };
+        for found in changes.changed {
+            if has_ended() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            // What is as it was when it was last looked at need not be read again.
+            let file = match old.get(&found.path) {
+                Some(Some(file)) if file.stamp == found.stamp && file.state != State::Unreadable => {
+                    file.clone()
+                }
+                _ => reader.inspect(root, &found.path),
+            };
+            self.files.insert(found.path, Some(file));
+        }
+        self.files.extend(changes.removed.into_iter().map(|path| (path, None)));
+        Ok(())
+    }
+
+    /// Takes in that one file, which is known not to be ignored, has changed.
+    pub(crate) fn touch(&mut self, path: &[u8], file: KnownFile) {
+        self.files.insert(path.to_owned(), Some(file));
+    }
+
+    /// Forgets what the index knows by now.
+    pub(crate) fn prune(&mut self, index: &Index) -> Result<(), Torn> {
+        let mut torn = Ok(());
+        self.files.retain(|path, file| {
+            let known = index.find(path).and_then(|place| place.map(|place| index.file(place)).transpose());
+            match known {
+                Ok(known) => known.as_ref().map(|known| known.stamp) != file.as_ref().map(|file| file.stamp),
+                Err(error) => {
+                    torn = Err(error);
+                    true
+                }
+            }
+        });
+        torn
+    }
+}

@@ -1,0 +1,105 @@
+//! The kernel tells which folders have seen changes.
+//!
+//! One watch for each folder that the walk enters, so what is ignored costs nothing. Opening a file is no event: a
+//! search that opens thousands must not flood the queue. Nobody waits for events: they are taken when a search needs
+//! to know. If the queue has overflowed by then, the whole root is walked once.
+
+use std::{
+    collections::HashMap,
+    io,
+    mem::MaybeUninit,
+    os::fd::OwnedFd,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use rustix::{
+    fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init},
+    io::Errno,
+};
+
+use crate::walk::absolute;
+
+/// Watches the folders of a root.
+pub(crate) struct Watch {
+    queue: OwnedFd,
+    /// The folder of each watch.
+    folders: Mutex<HashMap<i32, Vec<u8>>>,
+}
+
+/// What has happened since it was last asked.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    /// Files and folders that came, went or changed.
+    pub(crate) paths: Vec<Vec<u8>>,
+    /// There were more than could be kept.
+    pub(crate) are_lost: bool,
+}
+
+impl Watch {
+    pub(crate) fn new() -> io::Result<Self> {
+        let queue = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        Ok(Self { queue, folders: Mutex::default() })
+    }
+
+    /// Watches a folder. One that is gone by now needs no watch.
+    pub(crate) fn add(&self, root: &Path, folder: &[u8]) -> io::Result<()> {
+        let changes = WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MODIFY
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::ATTRIB
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVED_TO
+            | WatchFlags::ONLYDIR
+            | WatchFlags::DONT_FOLLOW
+            | WatchFlags::EXCL_UNLINK;
+        match add_watch(&self.queue, absolute(root, folder), changes) {
+            Ok(watch) => {
+                // A folder that was moved keeps its watch, and has another path from now on.
+                self.folders().insert(watch, folder.to_owned());
+                Ok(())
+            }
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes all events that have happened.
+    pub(crate) fn take(&self) -> io::Result<Events> {
+        let mut events = Events::default();
+        let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+        let mut reader = Reader::new(&self.queue, &mut buffer);
+        loop {
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::AGAIN) => return Ok(events),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+                events.are_lost = true;
+                continue;
+            }
+            let mut folders = self.folders();
+            if event.events().contains(ReadFlags::IGNORED) {
+                folders.remove(&event.wd());
+                continue;
+            }
+            let (Some(folder), Some(name)) = (folders.get(&event.wd()), event.file_name()) else { continue };
+            let mut path = folder.clone();
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend(name.to_bytes());
+            // A file that is written to gives many events in a row.
+            if events.paths.last() != Some(&path) {
+                events.paths.push(path);
+            }
+        }
+    }
+
+    fn folders(&self) -> std::sync::MutexGuard<'_, HashMap<i32, Vec<u8>>> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,378 @@
+//! Looking into files: does a line match, really?
+//!
+//! Blocks that have the grams of a pattern are candidates; ripgrep's own searcher decides.
+
+use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
+
+use grep_matcher::Matcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use memchr::{memchr, memrchr};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    blocks::{self, BLOCK},
+    index::Place,
+    pattern::Pattern,
+    root::Root,
+    segment::{KnownFile, State},
+    stamp::Stamp,
+};
+
+/// A line that matches.
+pub(crate) struct Line<'a> {
+    /// From 1; 0 if lines are not counted.
+    pub(crate) number: u64,
+    /// Without its terminator.
+    pub(crate) text: &'a [u8],
+    /// Where it starts in the file.
+    pub(crate) start: u64,
+}
+
+/// Takes the lines that match.
+pub(crate) trait Gather: Send {
+    /// A line; false if no more are wanted.
+    fn line(&mut self, path: &[u8], line: Line<'_>) -> bool;
+    /// How much was gathered so far.
+    fn mark(&self) -> usize;
+    /// Whether no more is wanted.
+    fn is_full(&self) -> bool;
+    /// Forgets what was gathered since a mark.
+    fn forget(&mut self, mark: usize);
+    /// The file of the lines since `mark` is done; its hash, if that was asked for.
+    fn end_file(&mut self, mark: usize, stamp: Stamp, hash: [u8; 32]);
+}
+
+/// What a search needs to know of its hits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wants {
+    pub(crate) line_numbers: bool,
+    pub(crate) hashes: bool,
+}
+
+/// A file to be looked into.
+pub(crate) struct Job<'a> {
+    pub(crate) path: &'a [u8],
+    /// Where it is in the index, if it is.
+    pub(crate) place: Option<Place>,
+    /// What is known of one that is not.
+    pub(crate) known: Option<KnownFile>,
+    /// The blocks that may match; `None` for all.
+    pub(crate) blocks: Option<Vec<u32>>,
+    /// How many blocks must be read.
+    pub(crate) weight: usize,
+}
+
+/// What the index knows of a file.
+pub(crate) struct Known {
+    pub(crate) file: KnownFile,
+    pub(crate) blocks: u32,
+    /// The blocks that may match, counted within the file, as ranges, with the number of the line that each begins with; `None` for all.
+    pub(crate) candidates: Option<Vec<(Range<u32>, u32)>>,
+}
+
+/// What looking into a file showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Looked {
+    /// It was as the index knew it.
+    AsKnown,
+    /// It has changed or is new.
+    Changed(Changed),
+}
+
+/// What a file that the index does not know was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Text,
+    Binary,
+    TooLarge,
+    Unreadable,
+    Gone,
+}
+
+/// How much of a file is held in memory, unless one line is longer.
+const WINDOW: usize = 4 << 20;
+
+/// Looks into files, one after the other.
+pub(crate) struct Looker<'a> {
+    root: &'a Root,
+    pattern: &'a Pattern,
+    wants: Wants,
+    limit: u64,
+    searcher: Searcher,
+    buffer: Vec<u8>,
+    has_ended: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> Looker<'a> {
+    pub(crate) fn new(
+        root: &'a Root,
+        pattern: &'a Pattern,
+        wants: Wants,
+        limit: u64,
+        has_ended: &'a (dyn Fn() -> bool + Sync),
+    ) -> Self {
+        let searcher = SearcherBuilder::new()
+            .line_number(wants.line_numbers)
+            .binary_detection(BinaryDetection::none())
+            .build();
+        Self { root, pattern, wants, limit, searcher, buffer: Vec::new(), has_ended }
+    }
+
+    /// Looks into a file. What it has is gathered whole or, if it is no text, not at all.
+    pub(crate) fn look(&mut self, path: &[u8], known: Option<&Known>, gather: &mut dyn Gather) -> Looked {
+        let (file, stamp) = match self.root.open_file(path) {
+            Ok(opened) => opened,
+            Err(error) if is_gone(&error) => return Looked::Changed(Changed::Gone),
+            Err(_) => return Looked::Changed(Changed::Unreadable),
+        };
+        let mark = gather.mark();
+        if let Some(known) = known.filter(|known| known.file.stamp == stamp) {
+            if !known.file.state.is_searched() {
+                return Looked::AsKnown;
+            }
+            let looked = self.look_at_blocks(path, &file, known, gather);
+            // A file that changes while it is read is read again, whole.
+            let is_same = gather.mark() == mark || Stamp::of_file(&file).is_ok_and(|after| after == stamp);
+            if looked.is_ok() && is_same {
+                gather.end_file(mark, stamp, known.file.hash);
+                return Looked::AsKnown;
+            }
+            gather.forget(mark);
+        }
+        for _ in 0..3 {
+            let Ok(stamp) = Stamp::of_file(&file) else { break };
+            if stamp.size > self.limit {
+                return Looked::Changed(Changed::TooLarge);
+            }
+            let looked = self.look_at_all(path, &file, gather);
+            match looked {
+                Ok(Some(hash)) if Stamp::of_file(&file).is_ok_and(|after| after == stamp) => {
+                    gather.end_file(mark, stamp, hash);
+                    return Looked::Changed(Changed::Text);
+                }
+                Ok(None) => {
+                    gather.forget(mark);
+                    return Looked::Changed(Changed::Binary);
+                }
+                _ => gather.forget(mark),
+            }
+            if (self.has_ended)() {
+                break;
+            }
+        }
+        Looked::Changed(Changed::Unreadable)
+    }
+
+    /// Looks at those blocks of an unchanged file that may match.
+    fn look_at_blocks(
+        &mut self,
+        path: &[u8],
+        file: &File,
+        known: &Known,
+        gather: &mut dyn Gather,
+    ) -> io::Result<()> {
+        let size = known.file.stamp.size;
+        if known.file.state == State::Whole {
+            return self.decode(path, file, gather);
+        }
+        match &known.candidates {
+            None => self.look_at_bytes(path, file, (0..size, size), 0, gather).map(drop),
+            Some(candidates) => {
+                for (range, line) in candidates {
+                    let bytes = blocks::bytes(range.clone(), known.blocks, size);
+                    if !self.look_at_bytes(path, file, (bytes, size), (*line).into(), gather)? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Looks at the lines that start within some bytes, the first of which has the number `line`. Tells whether more
+    /// are wanted.
+    fn look_at_bytes(
+        &mut self,
+        path: &[u8],
+        file: &File,
+        (bytes, size): (Range<u64>, u64),
+        line: u64,
+        gather: &mut dyn Gather,
+    ) -> io::Result<bool> {
+        // The line that the bytes begin within belongs to the block before. Whether there is one shows one byte more.
+        let mut is_within_line = bytes.start > 0;
+        let mut place = bytes.start - u64::from(is_within_line);
+        let mut line = line;
+        let first_wanted = |place: u64| {
+            // The last line may go on beyond: a part of the next block most often has its end.
+            usize::try_from(bytes.end - place).unwrap_or(usize::MAX).saturating_add(512).min(WINDOW)
+        };
+        let mut wanted = first_wanted(place);
+        while place < bytes.end {
+            if (self.has_ended)() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let length = self.read(file, place, wanted)?;
+            let is_end = length < wanted || place + length as u64 >= size;
+            let mut text = std::mem::take(&mut self.buffer);
+            let mut start = 0;
+            if is_within_line {
+                match memchr(b'\n', &text[..length]) {
+                    Some(end) => start = end + 1,
+                    None => start = length,
+                }
+                is_within_line = start == length && text[..length].last() != Some(&b'\n');
+            }
+            let limit = usize::try_from(bytes.end - place).unwrap_or(usize::MAX);
+            // Up to the end of the last line that starts within the bytes, or of the last one that is held whole.
+            let last_byte = (start < limit).then(|| limit - 1);
+            let end = match last_byte.and_then(|last| memchr_from(b'\n', &text[..length], last)) {
+                Some(end) => end + 1,
+                None if is_end || start == length => length,
+                None => memrchr(b'\n', &text[start..length]).map_or(start, |end| start + end + 1),
+            };
+            let slice = &text[start.min(end)..end];
+            let is_searched = start < limit && !slice.is_empty();
+            let more = !is_searched || self.search(path, slice, place + start as u64, line, gather)?;
+            if self.wants.line_numbers {
+                line += memchr::memchr_iter(b'\n', slice).count() as u64;
+            }
+            if text.len() > 4 * WINDOW {
+                text = Vec::new();
+            }
+            self.buffer = text;
+            if !more || is_end || start >= limit {
+                return Ok(more);
+            }
+            place += end as u64;
+            // A line longer than what is held: more must be.
+            wanted = if end == start { length.saturating_mul(2) } else { first_wanted(place.min(bytes.end)) };
+        }
+        Ok(true)
+    }
+
+    /// Reads bytes from a place on, as many as there are.
+    fn read(&mut self, file: &File, place: u64, wanted: usize) -> io::Result<usize> {
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let mut length = 0;
+        while length < wanted {
+            match file.read_at(&mut self.buffer[length..wanted], place + length as u64) {
+                Ok(0) => break,
+                Ok(count) => length += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(length)
+    }
+
+    /// Looks at a whole file that the index does not know. Gives its hash, or nothing if it is no text.
+    fn look_at_all(
+        &mut self,
+        path: &[u8],
+        file: &File,
+        gather: &mut dyn Gather,
+    ) -> io::Result<Option<[u8; 32]>> {
+        let mut hasher = Sha256::new();
+        let mut place = 0;
+        let mut has_mark = false;
+        loop {
+            let length = self.read(file, place, WINDOW)?;
+            let text = &self.buffer[..length];
+            if memchr(0, text).is_some() {
+                return Ok(None);
+            }
+            if place == 0 {
+                has_mark = crate::read::has_byte_order_mark(text);
+            }
+            if self.wants.hashes {
+                hasher.update(text);
+            }
+            place += length as u64;
+            if length < WINDOW {
+                break;
+            }
+            if (self.has_ended)() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        if has_mark {
+            self.decode(path, file, gather)?;
+        } else if place < WINDOW as u64 {
+            let text = std::mem::take(&mut self.buffer);
+            let searched = self.search(path, &text[..place as usize], 0, 0, gather);
+            self.buffer = text;
+            searched?;
+        } else {
+            self.look_at_bytes(path, file, (0..place, place), 0, gather)?;
+        }
+        Ok(Some(hasher.finalize().into()))
+    }
+
+    /// Looks at a file that ripgrep would decode first.
+    fn decode(&mut self, path: &[u8], mut file: &File, gather: &mut dyn Gather) -> io::Result<()> {
+        io::Seek::rewind(&mut file)?;
+        let sink = Hits { path, gather, start: 0, line: 0, more: true };
+        self.searcher.search_reader(&self.pattern.matcher, file, sink)
+    }
+
+    fn search(
+        &mut self,
+        path: &[u8],
+        text: &[u8],
+        start: u64,
+        line: u64,
+        gather: &mut dyn Gather,
+    ) -> io::Result<bool> {
+        let mut sink = Hits { path, gather, start, line, more: true };
+        self.searcher.search_slice(&self.pattern.matcher, text, &mut sink)?;
+        Ok(sink.more)
+    }
+}
+
+/// Hands lines on as the searcher finds them.
+struct Hits<'a> {
+    path: &'a [u8],
+    gather: &'a mut dyn Gather,
+    /// Where the text starts in the file, in bytes and lines.
+    start: u64,
+    line: u64,
+    more: bool,
+}
+
+impl Sink for Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let text = found.bytes();
+        self.more = self.gather.line(
+            self.path,
+            Line {
+                number: found.line_number().map_or(0, |number| number + self.line),
+                text: text.strip_suffix(b"\n").unwrap_or(text),
+                start: self.start + found.absolute_byte_offset(),
+            },
+        );
+        Ok(self.more)
+    }
+}
+
+/// The byte of a line, from 1, at which its first match begins.
+pub(crate) fn column(pattern: &Pattern, line: &[u8]) -> u64 {
+    pattern.matcher.find(line).ok().flatten().map_or(1, |found| found.start() as u64 + 1)
+}
+
+fn memchr_from(byte: u8, text: &[u8], from: usize) -> Option<usize> {
+    memchr(byte, text.get(from..)?).map(|place| from + place)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::XDEV, Errno::ISDIR, Errno::NXIO];
+    error.kind() == io::ErrorKind::InvalidInput
+        || error.raw_os_error().is_some_and(|number| gone.iter().any(|errno| errno.raw_os_error() == number))
+}
+
+const _: () = assert!(WINDOW as u64 >= 2 * BLOCK);

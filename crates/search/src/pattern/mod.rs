@@ -1,0 +1,86 @@
+//! Patterns: what is searched for in a text, and which grams a match must contain.
+
+mod require;
+mod smart_case;
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use regex_syntax::ParserBuilder;
+
+pub(crate) use require::Requirement;
+
+/// How a query is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    /// As it stands.
+    Literal,
+    /// As a regular expression.
+    Regex,
+}
+
+/// Whether upper and lower case are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Case {
+    /// Unless the query has a letter in upper case.
+    #[default]
+    Smart,
+    /// No.
+    Sensitive,
+    /// Yes.
+    Insensitive,
+}
+
+/// A query that is ready to be searched for.
+pub(crate) struct Pattern {
+    pub(crate) matcher: RegexMatcher,
+    pub(crate) requirement: Requirement,
+}
+
+/// How large a compiled expression may become. Large Unicode classes in large repetitions come to this; what goes
+/// beyond would take seconds to compile.
+const SIZE_LIMIT: usize = 32 << 20;
+/// How much memory the lazily built automaton may take, for each thread that searches.
+const AUTOMATON_LIMIT: usize = 32 << 20;
+
+impl Pattern {
+    /// `Err` says what is wrong with the query.
+    pub(crate) fn new(query: &str, syntax: Syntax, case: Case) -> Result<Self, String> {
+        let expression = match syntax {
+            Syntax::Literal => regex_syntax::escape(query),
+            Syntax::Regex => query.to_owned(),
+        };
+        let is_insensitive = match case {
+            Case::Sensitive => false,
+            Case::Insensitive => true,
+            Case::Smart => smart_case::ignores_case(&expression),
+        };
+        // What ripgrep sets: matches stay in a line, and cannot hold NUL, which no text has.
+        let matcher = RegexMatcherBuilder::new()
+            .multi_line(true)
+            .unicode(true)
+            .octal(false)
+            .case_insensitive(is_insensitive)
+            .line_terminator(Some(b'\n'))
+            .dot_matches_new_line(false)
+            .ban_byte(Some(0))
+            .size_limit(SIZE_LIMIT)
+            .dfa_size_limit(AUTOMATON_LIMIT)
+            .build(&expression)
+            .map_err(|error| explain(&error.to_string()))?;
+        let parsed = ParserBuilder::new()
+            .utf8(false)
+            .multi_line(true)
+            .case_insensitive(is_insensitive)
+            .build()
+            .parse(&expression);
+        // What cannot be told asks for nothing, and every block is looked at.
+        let requirement = parsed.map_or(Requirement::Anything, |expression| Requirement::of(&expression));
+        Ok(Self { matcher, requirement })
+    }
+}
+
+fn explain(problem: &str) -> String {
+    if problem.contains("\\n") || problem.contains("\"\\n\"") {
+        return "a match cannot reach over the end of a line; search for a part of one line".into();
+    }
+    problem.trim().to_owned()
+}

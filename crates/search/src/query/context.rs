@@ -1,0 +1,60 @@
+//! The lines around a hit.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use super::{hit::cut_text, text::Found};
+use crate::root::Root;
+
+/// How much of a file is read on either side; longer lines are not shown whole anyway.
+const REACH: u64 = 64 << 10;
+
+/// Adds the lines before and after each hit, unless the file has changed in the meantime.
+pub(crate) fn add(root: &Root, hits: &mut [Found], count: usize) {
+    for of_file in hits.chunk_by_mut(|one, next| one.path == next.path) {
+        let Ok((file, stamp)) = root.open_file(&of_file[0].path) else { continue };
+        if stamp != of_file[0].stamp {
+            continue;
+        }
+        for found in of_file {
+            let before = read(&file, found.start.saturating_sub(REACH), found.start);
+            found.hit.before = lines_before(&before, count);
+            let after = read(&file, found.end, (found.end + REACH).min(stamp.size));
+            found.hit.after = lines_after(&after, count);
+        }
+    }
+}
+
+fn read(file: &File, start: u64, end: u64) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(end.saturating_sub(start)).unwrap_or(0)];
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read_at(&mut bytes[length..], start + length as u64) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => length += count,
+        }
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// The last lines of a text that ends where a line starts.
+pub(crate) fn lines_before(text: &[u8], count: usize) -> Vec<String> {
+    let Some(text) = text.strip_suffix(b"\n") else { return Vec::new() };
+    let mut lines = text.rsplit(|byte| *byte == b'\n').take(count).map(shown).collect::<Vec<_>>();
+    lines.reverse();
+    lines
+}
+
+/// The first lines of a text that starts where a line ends.
+pub(crate) fn lines_after(text: &[u8], count: usize) -> Vec<String> {
+    let text = text.strip_prefix(b"\r").unwrap_or(text);
+    let Some(text) = text.strip_prefix(b"\n") else { return Vec::new() };
+    text.split_inclusive(|byte| *byte == b'\n')
+        .take(count)
+        .map(|line| shown(line.strip_suffix(b"\n").unwrap_or(line)))
+        .collect()
+}
+
+fn shown(line: &[u8]) -> String {
+    cut_text(line, 1).0
+}

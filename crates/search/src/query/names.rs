@@ -1,0 +1,55 @@
+//! Symbols by name.
+
+use pintle_ranked::{Case, NameQuery, NamesPart, find};
+use pintle_symbols::Kind;
+
+use super::{Filter, Page, ranked};
+use crate::{
+    live::{Snapshot, Unready},
+    root::Root,
+};
+
+/// A page of the definitions whose names match, best first. Nothing if the names are not built yet.
+pub(crate) fn find_names(
+    root: &Root,
+    snapshot: &Snapshot,
+    (query, is_sensitive, kind): (&str, bool, Option<Kind>),
+    filter: &Filter<'_>,
+    slice: &ranked::Slice<'_>,
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<Page>, Unready> {
+    let fresh = snapshot.overlay.ranked(root, has_ended)?;
+    let parts = ranked::parts(snapshot, fresh, filter);
+    let mut names = Vec::new();
+    for part in &parts {
+        let Some(section) = part.names(fresh)? else { return Ok(None) };
+        names.push(section);
+    }
+    let allowed = parts.iter().map(ranked::Part::allowed).collect::<Vec<_>>();
+    let parts_of_names = names
+        .iter()
+        .zip(&allowed)
+        .map(|(names, allowed)| NamesPart { names: *names, allowed: allowed.as_deref() })
+        .collect::<Vec<_>>();
+    let kinds = kind.map(|kind| [kind.id()]);
+    let case = if is_sensitive { Case::Sensitive } else { Case::Insensitive };
+    let query = NameQuery { name: query, case, kinds: kinds.as_ref().map(<[u8; 1]>::as_slice) };
+    let finding = find(&parts_of_names, &query, slice.end() + 1, has_ended);
+    if has_ended() {
+        return Err(Unready::Ended);
+    }
+    let has_more = finding.found.len() > slice.end();
+    let mut page = Page { total: finding.total, has_more, ..Page::default() };
+    for found in finding.found.into_iter().take(slice.end()).skip(slice.start) {
+        let path = parts[found.part].path(found.file)?;
+        let Some(text) = ranked::read(root, path) else { continue };
+        let definition = found.definition;
+        let mut hit = text.hit(path, definition.line.into(), definition.column.into(), slice.context);
+        hit.end_line = definition.end_line.into();
+        hit.kind = Kind::from_id(definition.kind).map(Kind::name);
+        hit.name = Some(found.name);
+        page.hits.push(hit);
+    }
+    page.next = page.has_more.then(|| slice.next());
+    Ok(Some(page))
+}

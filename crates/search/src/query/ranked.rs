@@ -1,0 +1,146 @@
+//! What searches for words and for names have in common.
+
+use std::io::Read;
+
+use bstr::ByteSlice;
+use pintle_ranked::{Names, Words};
+use sha2::{Digest, Sha256};
+
+use super::{Cursor, Filter, Hit, context, hit::cut_text, text::hex};
+use crate::{
+    build::RANKED_LIMIT,
+    index::{Index, Place},
+    live::{FreshRanked, Overlay, Snapshot},
+    root::Root,
+    segment::Torn,
+};
+
+/// Which hits of a ranking are wanted.
+pub(crate) struct Slice<'a> {
+    pub(crate) start: usize,
+    pub(crate) top: usize,
+    pub(crate) context: usize,
+    pub(crate) fingerprint: &'a u64,
+}
+
+impl Slice<'_> {
+    pub(super) fn end(&self) -> usize {
+        self.start.saturating_add(self.top)
+    }
+
+    pub(super) fn next(&self) -> Cursor {
+        Cursor { query: *self.fingerprint, count: self.end() as u64, path: Vec::new(), line: 0 }
+    }
+}
+
+/// An index among those that are searched together: a segment's, or that of what has changed since.
+pub(super) enum Part<'a> {
+    Segment { index: &'a Index, number: u32, overlay: &'a Overlay, filter: &'a Filter<'a> },
+    Fresh { fresh: &'a FreshRanked, filter: &'a Filter<'a> },
+}
+
+/// The parts of a snapshot.
+pub(super) fn parts<'a>(
+    snapshot: &'a Snapshot,
+    fresh: &'a FreshRanked,
+    filter: &'a Filter<'a>,
+) -> Vec<Part<'a>> {
+    let (index, overlay) = (&*snapshot.index, &*snapshot.overlay);
+    let segments =
+        (0..index.segments.len() as u32).map(|number| Part::Segment { index, number, overlay, filter });
+    segments.chain([Part::Fresh { fresh, filter }]).collect()
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn words(&self, fresh: &'a FreshRanked) -> Result<Option<Words<'a>>, Torn> {
+        match self {
+            Self::Segment { index, number, .. } => index.segments[*number as usize].words(),
+            Self::Fresh { .. } => Words::open(&fresh.words).map(Some).map_err(|_| Torn),
+        }
+    }
+
+    pub(super) fn names(&self, fresh: &'a FreshRanked) -> Result<Option<Names<'a>>, Torn> {
+        match self {
+            Self::Segment { index, number, .. } => index.segments[*number as usize].names(),
+            Self::Fresh { .. } => Names::open(&fresh.names).map(Some).map_err(|_| Torn),
+        }
+    }
+
+    /// Which files count; nothing if all do.
+    pub(super) fn allowed(&self) -> Option<Box<dyn Fn(u32) -> bool + '_>> {
+        match self {
+            Self::Segment { index, number, overlay, filter } => {
+                let segment = &index.segments[*number as usize];
+                if filter.admits_all() && overlay.is_empty() && segment.is_all_alive() {
+                    return None;
+                }
+                Some(Box::new(move |file| {
+                    let place = Place { segment: *number, file };
+                    segment.is_alive(file)
+                        && index.path(place).is_ok_and(|path| {
+                            let language = index.file(place).map_or(0, |file| file.language);
+                            !overlay.contains(path) && filter.admits(path, language)
+                        })
+                }))
+            }
+            Self::Fresh { fresh, filter } => (!filter.admits_all()).then(|| {
+                let admits = move |file: u32| {
+                    let file = file as usize;
+                    fresh.paths.get(file).is_some_and(|path| filter.admits(path, fresh.languages[file]))
+                };
+                Box::new(admits) as Box<dyn Fn(u32) -> bool + '_>
+            }),
+        }
+    }
+
+    pub(super) fn path(&self, file: u32) -> Result<&'a [u8], Torn> {
+        match self {
+            Self::Segment { index, number, .. } => index.path(Place { segment: *number, file }),
+            Self::Fresh { fresh, .. } => fresh.paths.get(file as usize).map(Vec::as_slice).ok_or(Torn),
+        }
+    }
+}
+
+/// A file that was read whole.
+pub(super) struct Text {
+    pub(super) bytes: Vec<u8>,
+    hash: String,
+}
+
+/// Reads a file; nothing if it cannot be read.
+pub(super) fn read(root: &Root, path: &[u8]) -> Option<Text> {
+    let (file, _) = root.open_file(path).ok()?;
+    let mut bytes = Vec::new();
+    file.take(RANKED_LIMIT).read_to_end(&mut bytes).ok()?;
+    let hash = hex(&Sha256::digest(&bytes));
+    Some(Text { bytes, hash })
+}
+
+impl Text {
+    /// A hit in a line.
+    pub(super) fn hit(&self, path: &[u8], line: u64, column: u64, context: usize) -> Hit {
+        let mut start = 0;
+        for _ in 1..line {
+            match memchr::memchr(b'\n', &self.bytes[start..]) {
+                Some(end) => start += end + 1,
+                None => break,
+            }
+        }
+        let end = memchr::memchr(b'\n', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);
+        let (text, text_column) = cut_text(&self.bytes[start..end], column);
+        Hit {
+            path: path.to_str_lossy().into_owned(),
+            line,
+            column,
+            end_line: line,
+            text,
+            text_column,
+            before: context::lines_before(&self.bytes[..start], context),
+            after: context::lines_after(&self.bytes[end..], context),
+            hash: self.hash.clone(),
+            kind: None,
+            name: None,
+            score: None,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Literals and regular expressions.
+
+use bstr::ByteSlice;
+
+use super::{Filter, Hit, Page, context, cursor::Cursor, hit::cut_text};
+use crate::{
+    in_order::look_in_order,
+    live::{Snapshot, Unready},
+    look::{Gather, Job, Line, Looker, Wants, column},
+    pattern::Pattern,
+    root::Root,
+    stamp::Stamp,
+};
+
+/// What is searched for, and how much of it is wanted.
+pub(crate) struct TextQuery<'a> {
+    pub(crate) pattern: &'a Pattern,
+    pub(crate) filter: &'a Filter<'a>,
+    pub(crate) top: usize,
+    pub(crate) context: usize,
+    pub(crate) from: Option<&'a Cursor>,
+    pub(crate) fingerprint: u64,
+}
+
+/// A page of the lines that match, in the order of paths and lines.
+pub(crate) fn search_text(
+    root: &Root,
+    snapshot: &Snapshot,
+    query: &TextQuery<'_>,
+    threads: usize,
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> Result<Page, Unready> {
+    let jobs = snapshot.jobs(query.pattern, &|path, language| {
+        query.from.is_none_or(|from| path >= from.path.as_slice()) && query.filter.admits(path, language)
+    })?;
+    let mut hits: Vec<Found> = Vec::new();
+    // One more than wanted tells that there are more.
+    let most = query.top + 1;
+    let wants = Wants { line_numbers: true, hashes: true };
+    look_in_order(
+        &snapshot.index,
+        &jobs,
+        threads,
+        || Looker::new(root, query.pattern, wants, snapshot.manifest.limit, has_ended),
+        || Hits { query, found: Vec::new(), most },
+        |mut gathered| {
+            hits.append(&mut gathered.found);
+            hits.len() < most && !has_ended()
+        },
+    )?;
+    if has_ended() {
+        return Err(Unready::Ended);
+    }
+    let before = query.from.map_or(0, |from| from.count);
+    let has_more = hits.len() > query.top;
+    let total = before + hits.len() as u64;
+    hits.truncate(query.top);
+    if query.context > 0 {
+        context::add(root, &mut hits, query.context);
+    }
+    let next = hits.last().filter(|_| has_more).map(|last| Cursor {
+        query: query.fingerprint,
+        count: before + hits.len() as u64,
+        path: last.path.clone(),
+        line: last.hit.line,
+    });
+    Ok(Page { hits: hits.into_iter().map(|found| found.hit).collect(), total, has_more, next })
+}
+
+/// A hit, and where it lies in its file.
+pub(crate) struct Found {
+    pub(crate) hit: Hit,
+    pub(crate) path: Vec<u8>,
+    pub(crate) stamp: Stamp,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// Gathers hits.
+struct Hits<'a> {
+    query: &'a TextQuery<'a>,
+    found: Vec<Found>,
+    most: usize,
+}
+
+impl Gather for Hits<'_> {
+    fn line(&mut self, path: &[u8], line: Line<'_>) -> bool {
+        let is_before = |from: &Cursor| path == from.path && line.number <= from.line;
+        if self.query.from.is_some_and(is_before) {
+            return true;
+        }
+        let column = column(self.query.pattern, line.text);
+        let (text, text_column) = cut_text(line.text, column);
+        self.found.push(Found {
+            hit: Hit {
+                path: path.to_str_lossy().into_owned(),
+                line: line.number,
+                column,
+                end_line: line.number,
+                text,
+                text_column,
+                before: Vec::new(),
+                after: Vec::new(),
+                hash: String::new(),
+                kind: None,
+                name: None,
+                score: None,
+            },
+            path: path.to_owned(),
+            stamp: Stamp::default(),
+            start: line.start,
+            end: line.start + line.text.len() as u64,
+        });
+        !self.is_full()
+    }
+
+    fn mark(&self) -> usize {
+        self.found.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.most
+    }
+
+    fn forget(&mut self, mark: usize) {
+        self.found.truncate(mark);
+    }
+
+    fn end_file(&mut self, mark: usize, stamp: Stamp, hash: [u8; 32]) {
+        let hash = hex(&hash);
+        for found in &mut self.found[mark..] {
+            found.hit.hash.clone_from(&hash);
+            found.stamp = stamp;
+        }
+    }
+}
+
+impl Snapshot {
+    /// The files that may match, in the order of their paths.
+    pub(crate) fn jobs(
+        &self,
+        pattern: &Pattern,
+        admit: &dyn Fn(&[u8], u8) -> bool,
+    ) -> Result<Vec<Job<'_>>, Unready> {
+        let overlay = &self.overlay;
+        if overlay.is_empty() {
+            return Ok(self.index.jobs(&pattern.requirement, admit)?);
+        }
+        let unchanged = |path: &[u8], language| !overlay.contains(path) && admit(path, language);
+        let mut jobs = self.index.jobs(&pattern.requirement, &unchanged)?;
+        for (path, file) in overlay.files() {
+            if file.state.is_searched() && admit(path, file.language) {
+                let weight = crate::blocks::count(file.stamp.size) as usize;
+                jobs.push(Job { path, place: None, known: Some(file.clone()), blocks: None, weight });
+            }
+        }
+        jobs.sort_by(|one, other| one.path.cmp(other.path));
+        Ok(jobs)
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

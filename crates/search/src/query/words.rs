@@ -1,0 +1,50 @@
+//! Ranked words.
+
+use pintle_ranked::{WordsPart, best_line, rank, term_weights};
+
+use super::{Filter, Page, ranked};
+use crate::{
+    live::{Snapshot, Unready},
+    root::Root,
+};
+
+/// A page of the files that have some of the words, best first, each with its best line. Nothing if the words are not
+/// built yet.
+pub(crate) fn find_words(
+    root: &Root,
+    snapshot: &Snapshot,
+    query: &str,
+    filter: &Filter<'_>,
+    slice: &ranked::Slice<'_>,
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<Page>, Unready> {
+    let fresh = snapshot.overlay.ranked(root, has_ended)?;
+    let parts = ranked::parts(snapshot, fresh, filter);
+    let mut words = Vec::new();
+    for part in &parts {
+        let Some(section) = part.words(fresh)? else { return Ok(None) };
+        words.push(section);
+    }
+    let allowed = parts.iter().map(ranked::Part::allowed).collect::<Vec<_>>();
+    let parts_of_words = words
+        .iter()
+        .zip(&allowed)
+        .map(|(words, allowed)| WordsPart { words: *words, allowed: allowed.as_deref() })
+        .collect::<Vec<_>>();
+    let (found, total) = rank(&parts_of_words, query, slice.end(), has_ended);
+    if has_ended() {
+        return Err(Unready::Ended);
+    }
+    let weights = term_weights(&parts_of_words, query);
+    let mut page = Page { total, has_more: total > slice.end() as u64, ..Page::default() };
+    for ranked in found.into_iter().skip(slice.start) {
+        let path = parts[ranked.part].path(ranked.file)?;
+        let Some(text) = ranked::read(root, path) else { continue };
+        let Some(line) = best_line(&text.bytes, query, Some(&weights)) else { continue };
+        let mut hit = text.hit(path, line.line.into(), line.column.into(), slice.context);
+        hit.score = Some(ranked.score);
+        page.hits.push(hit);
+    }
+    page.next = page.has_more.then(|| slice.next());
+    Ok(Some(page))
+}

@@ -1,0 +1,170 @@
+//! Reading one file for the index: its hash, its lines, its grams.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    time::SystemTime,
+};
+
+use memchr::{memchr, memchr_iter};
+use pintle_symbols::Language;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    blocks::Cutter,
+    grams::Collector,
+    root::Root,
+    segment::{KnownFile, State},
+    stamp::Stamp,
+};
+
+/// Reads files, one after the other, into the same buffer.
+pub(crate) struct FileReader {
+    buffer: Vec<u8>,
+    limit: u64,
+}
+
+/// What came of a file.
+pub(crate) struct Indexed {
+    pub(crate) file: KnownFile,
+    /// The number of the first line of each block.
+    pub(crate) lines: Vec<u32>,
+}
+
+/// How much of a file is held in memory.
+const WINDOW: usize = 1 << 20;
+
+impl FileReader {
+    /// Files over `limit` bytes are passed over.
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { buffer: vec![0; WINDOW], limit }
+    }
+
+    /// Reads a file which had `blocks` blocks when it was found, the first of which is the span's `first`th.
+    pub(crate) fn index(
+        &mut self,
+        root: &Root,
+        path: &[u8],
+        blocks: u32,
+        first: u16,
+        collector: &mut Collector,
+    ) -> Indexed {
+        let mut lines = vec![0; blocks as usize];
+        let mut file = self.open_and_read(root, path, &mut lines, Some((collector, first)));
+        // What has grown out of having no blocks is looked at in each search.
+        if file.state == State::Indexed && (file.stamp.is_unknown() || (blocks == 0 && file.stamp.size > 0)) {
+            file.state = State::Whole;
+        }
+        Indexed { file, lines }
+    }
+
+    /// Reads a file without its grams.
+    pub(crate) fn inspect(&mut self, root: &Root, path: &[u8]) -> KnownFile {
+        self.open_and_read(root, path, &mut [], None)
+    }
+
+    fn open_and_read(
+        &mut self,
+        root: &Root,
+        path: &[u8],
+        lines: &mut [u32],
+        collector: Option<(&mut Collector, u16)>,
+    ) -> KnownFile {
+        let (stamp, outcome) = match root.open_file(path) {
+            Ok((_, stamp)) if stamp.size > self.limit => (stamp, Ok((State::TooLarge, [0; 32]))),
+            Ok((file, stamp)) => {
+                let now = SystemTime::now();
+                let outcome = self.read(&file, lines, collector);
+                let is_same = Stamp::of_file(&file).is_ok_and(|after| after == stamp);
+                (if is_same { stamp.settled(now) } else { stamp.unknown() }, outcome)
+            }
+            Err(error) => (Stamp::default(), Err(error)),
+        };
+        let (state, hash) = outcome.unwrap_or((State::Unreadable, [0; 32]));
+        let language = Language::of_path(path).map_or(0, Language::id);
+        KnownFile { stamp, hash, state, language }
+    }
+
+    fn read(
+        &mut self,
+        mut file: &File,
+        lines: &mut [u32],
+        mut collector: Option<(&mut Collector, u16)>,
+    ) -> io::Result<(State, [u8; 32])> {
+        let mut length = fill(&mut file, &mut self.buffer)?;
+        let state = match has_byte_order_mark(&self.buffer[..length]) {
+            true => State::Whole,
+            false => State::Indexed,
+        };
+        let is_small = length < WINDOW;
+        if has_nul(&self.buffer[..length]) {
+            return Ok((State::Binary, [0; 32]));
+        }
+        // A larger file is read once more, so that its grams need not be taken back.
+        if !is_small {
+            while length > 0 {
+                length = fill(&mut file, &mut self.buffer)?;
+                if has_nul(&self.buffer[..length]) {
+                    return Ok((State::Binary, [0; 32]));
+                }
+            }
+            io::Seek::rewind(&mut file)?;
+            length = fill(&mut file, &mut self.buffer)?;
+        }
+        // What must be searched whole, or has no blocks, needs no grams.
+        if state == State::Whole || lines.is_empty() {
+            collector = None;
+        }
+        let mut hasher = Sha256::new();
+        let mut cutter = Cutter::new(lines.len() as u32);
+        let (mut block, mut line) = (0_u32, 0_u32);
+        while length > 0 {
+            let mut text = &self.buffer[..length];
+            hasher.update(text);
+            while let Some((collector, first)) = collector.as_mut().filter(|_| !text.is_empty()) {
+                let cut = cutter.cut(text);
+                let (part, rest) = text.split_at(cut.length);
+                text = rest;
+                collector.add(part);
+                line += memchr_iter(b'\n', part).count() as u32;
+                if let Some(next) = cut.next {
+                    collector.end_block(*first + block as u16);
+                    lines[block as usize + 1..=next as usize].fill(line);
+                    block = next;
+                }
+            }
+            if is_small {
+                break;
+            }
+            length = fill(&mut file, &mut self.buffer)?;
+        }
+        if let Some((collector, first)) = collector {
+            collector.end_block(first + block as u16);
+            lines[block as usize + 1..].fill(line);
+        }
+        Ok((state, hasher.finalize().into()))
+    }
+}
+
+/// ripgrep decodes what begins with the mark of an encoding before it searches.
+pub(crate) fn has_byte_order_mark(text: &[u8]) -> bool {
+    [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| text.starts_with(mark))
+}
+
+fn has_nul(text: &[u8]) -> bool {
+    memchr(0, text).is_some()
+}
+
+/// Reads as much as there is and fits.
+fn fill(file: &mut &File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}

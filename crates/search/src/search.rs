@@ -1,0 +1,250 @@
+//! The toolset: a root, its index, and the tools on them.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use pintle_auth::Scopes;
+use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_engine::{CallContext, DynTool};
+use pintle_files::Files;
+
+use crate::{
+    build::{Build, Built, Mode, Observer, build, threads},
+    live::{Live, Snapshot, Unready, Watching},
+    root::Root,
+    store::Store,
+    summary::Summary,
+    tools,
+    walk::Within,
+};
+
+/// What is searched, and where its index is kept.
+pub struct SearchConfig {
+    /// The root.
+    pub root: PathBuf,
+    /// The state folder. Without one there is no index.
+    pub state_dir: Option<PathBuf>,
+    /// The largest file that is searched, in bytes.
+    pub max_file_bytes: u64,
+}
+
+/// Files are searched up to this size unless it is set otherwise.
+pub const DEFAULT_MAX_FILE_BYTES: u64 = 128 << 20;
+/// No larger limit can be set: blocks are counted in 16 bits.
+pub const LARGEST_MAX_FILE_BYTES: u64 = 256 << 20;
+
+/// The search toolset.
+pub struct Search {
+    pub(crate) root: Arc<Root>,
+    indexed: Option<Indexed>,
+    limit: u64,
+    /// The account for callers that asked last, until something changes.
+    summaries: Mutex<Summaries>,
+}
+
+struct Indexed {
+    store: Store,
+    live: Live,
+}
+
+#[derive(Default)]
+struct Summaries {
+    of: Option<Snapshot>,
+    by_scopes: Vec<(Scopes, Arc<Summary>)>,
+}
+
+impl Search {
+    /// Gets ready to search. No index is opened before somebody asks for something.
+    pub fn open(config: SearchConfig) -> io::Result<Arc<Self>> {
+        let root = Arc::new(Root::open(&config.root)?);
+        let limit = config.max_file_bytes.min(LARGEST_MAX_FILE_BYTES);
+        let indexed = config.state_dir.map(|state| {
+            let store = Store::new(&state, &config.root);
+            Indexed { live: Live::new(Arc::clone(&root), store.clone(), limit), store }
+        });
+        Ok(Arc::new(Self { root, indexed, limit, summaries: Mutex::default() }))
+    }
+
+    /// The tools; files are shown through the files toolset.
+    pub fn tools(self: &Arc<Self>, files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
+        tools::all(self, files)
+    }
+
+    /// A file was changed through the tools: searches that begin from now on see it.
+    pub fn note(&self, path: &WorkspacePath) {
+        if let Some(indexed) = &self.indexed {
+            indexed.live.note(path.as_str().trim_start_matches('/').as_bytes());
+        }
+    }
+
+    pub(crate) fn root_path(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(crate) fn watching(&self) -> Watching {
+        self.indexed.as_ref().map_or(Watching::NotYet, |indexed| indexed.live.watching())
+    }
+
+    /// How many bytes an index takes on disk.
+    pub(crate) fn size(&self, snapshot: &Snapshot) -> (u64, u64) {
+        self.indexed.as_ref().map_or((0, 0), |indexed| indexed.store.bytes(&snapshot.manifest))
+    }
+
+    /// The root as it is now.
+    pub(crate) fn snapshot(&self, call: &CallContext) -> Result<Snapshot, Fault> {
+        let indexed = self.indexed()?;
+        let snapshot = indexed.live.snapshot(&|| call.has_ended());
+        snapshot.map_err(|unready| self.unready(unready))
+    }
+
+    /// The same, or nothing if there is no index.
+    pub(crate) fn snapshot_if_any(&self, call: &CallContext) -> Result<Option<Snapshot>, Fault> {
+        let Some(indexed) = &self.indexed else { return Ok(None) };
+        match indexed.live.snapshot(&|| call.has_ended()) {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(Unready::Missing | Unready::Damaged) => Ok(None),
+            Err(unready) => Err(self.unready(unready)),
+        }
+    }
+
+    /// The account of what a caller may read.
+    pub(crate) fn summary(&self, snapshot: &Snapshot, scopes: &Scopes) -> Result<Arc<Summary>, Fault> {
+        let is_same = |of: &Snapshot| {
+            Arc::ptr_eq(&of.index, &snapshot.index) && Arc::ptr_eq(&of.overlay, &snapshot.overlay)
+        };
+        let known = {
+            let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
+            if !summaries.of.as_ref().is_some_and(is_same) {
+                *summaries = Summaries { of: Some(snapshot.clone()), by_scopes: Vec::new() };
+            }
+            summaries.by_scopes.iter().find(|(of, _)| of == scopes).map(|(_, summary)| Arc::clone(summary))
+        };
+        if let Some(summary) = known {
+            return Ok(summary);
+        }
+        let summary = Summary::of(snapshot, scopes).map_err(|torn| self.unready(torn.into()))?;
+        let summary = Arc::new(summary);
+        let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
+        if summaries.of.as_ref().is_some_and(is_same) {
+            const KEPT: usize = 8;
+            summaries.by_scopes.truncate(KEPT - 1);
+            summaries.by_scopes.insert(0, (scopes.clone(), Arc::clone(&summary)));
+        }
+        Ok(summary)
+    }
+
+    /// Builds or refreshes the index, of the whole root or of what lies at a path.
+    pub(crate) fn build(
+        &self,
+        mode: Mode,
+        path: Option<&WorkspacePath>,
+        observer: &dyn Observer,
+    ) -> Result<Built, Fault> {
+        let indexed = self.indexed()?;
+        let within = match path {
+            Some(path) => Some(below(path)),
+            // What the kernel has told of need not be looked for.
+            None if mode == Mode::Incremental => indexed.live.changed_paths(&|| observer.has_ended()),
+            None => None,
+        };
+        self.build_within(mode, within, observer)
+    }
+
+    fn build_within(
+        &self,
+        mode: Mode,
+        within: Option<Within>,
+        observer: &dyn Observer,
+    ) -> Result<Built, Fault> {
+        let indexed = self.indexed()?;
+        let request = Build {
+            root: &self.root,
+            store: &indexed.store,
+            mode,
+            within,
+            threads: threads(),
+            limit: self.limit,
+        };
+        build(&request, observer).map_err(|error| self.unready(error.into()))
+    }
+
+    /// The same, without asking what the kernel has told.
+    pub(crate) fn build_from_disk(
+        &self,
+        mode: Mode,
+        path: Option<&WorkspacePath>,
+        observer: &dyn Observer,
+    ) -> Result<Built, Fault> {
+        let within = path.map(below);
+        self.build_within(mode, within, observer)
+    }
+
+    /// The index as it lies on disk, with nothing over it unless the root is to be walked first.
+    pub(crate) fn snapshot_on_disk(&self, is_fresh: bool) -> Result<Snapshot, Fault> {
+        let indexed = self.indexed()?;
+        let snapshot = match is_fresh {
+            true => {
+                indexed.live.do_not_watch("one search only");
+                indexed.live.snapshot(&|| false)
+            }
+            false => indexed.live.snapshot_on_disk(),
+        };
+        snapshot.map_err(|unready| self.unready(unready))
+    }
+
+    fn indexed(&self) -> Result<&Indexed, Fault> {
+        self.indexed.as_ref().ok_or_else(|| {
+            Fault::new(
+                ErrorCode::CapabilityMissing,
+                "there is no state folder, where the index would be kept",
+            )
+            .hint("start the server with --state-dir (PINTLE_STATE_DIR), outside the root")
+        })
+    }
+
+    /// The fault of a search that cannot be answered.
+    pub(crate) fn unready(&self, unready: Unready) -> Fault {
+        let hint = "call index_build, or run `pintle index`; until then read files with text.read";
+        match unready {
+            Unready::Missing => {
+                Fault::new(ErrorCode::NoIndex, "there is no index of this workspace yet").hint(hint)
+            }
+            Unready::Damaged => {
+                if let Some(indexed) = &self.indexed {
+                    indexed.live.forget();
+                }
+                Fault::new(ErrorCode::NoIndex, "the index is damaged or of another version, and is not used")
+                    .hint(hint)
+            }
+            Unready::Ended => Fault::new(ErrorCode::Cancelled, "the call was ended"),
+            Unready::Failed(error) => match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Fault::new(ErrorCode::Internal, "the disk is full: the index could not be written")
+                        .hint("make room in the state folder; the old index still answers")
+                }
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    let message = format!("the state folder cannot be used: {error}");
+                    Fault::new(ErrorCode::CapabilityMissing, message)
+                        .hint("name one that can be written with --state-dir (PINTLE_STATE_DIR)")
+                }
+                io::ErrorKind::FileTooLarge => {
+                    let message = "there is more text under the root than one index can hold";
+                    Fault::new(ErrorCode::CapabilityMissing, message).hint("serve a part of it with --root")
+                }
+                _ => Fault::new(ErrorCode::Internal, format!("the index could not be used: {error}")),
+            },
+        }
+    }
+}
+
+/// A path with all that lies below it.
+fn below(path: &WorkspacePath) -> Within {
+    Within::new([path.as_str().trim_start_matches('/').as_bytes().to_vec()])
+}

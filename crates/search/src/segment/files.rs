@@ -1,0 +1,198 @@
+//! The files that a segment knows, in the order of their paths.
+
+use std::{
+    io::{self, Write},
+    ops::Range,
+};
+
+use super::paged::{PagedFile, PagedWriter, Section, Torn};
+use crate::stamp::Stamp;
+
+const RECORDS: Section = 1;
+const PATHS: Section = 2;
+const FIRST_BLOCKS: Section = 3;
+const RECORD: usize = 64;
+
+/// What became of a file in the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Its grams are in the index.
+    Indexed = 0,
+    /// It must be searched whole: its text is encoded in another way, or it changed while it was read.
+    Whole = 1,
+    /// It has a NUL byte.
+    Binary = 2,
+    /// It is over the limit.
+    TooLarge = 3,
+    /// It could not be read.
+    Unreadable = 4,
+}
+
+impl State {
+    fn from_number(number: u8) -> Option<Self> {
+        [Self::Indexed, Self::Whole, Self::Binary, Self::TooLarge, Self::Unreadable]
+            .into_iter()
+            .find(|state| *state as u8 == number)
+    }
+
+    /// Whether searches look at it.
+    pub(crate) fn is_searched(self) -> bool {
+        matches!(self, Self::Indexed | Self::Whole)
+    }
+}
+
+/// A file as the index knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownFile {
+    pub(crate) stamp: Stamp,
+    pub(crate) hash: [u8; 32],
+    pub(crate) state: State,
+    /// The language's number; 0 if it is unknown.
+    pub(crate) language: u8,
+}
+
+/// Writes the table.
+#[derive(Default)]
+pub(crate) struct FileTableWriter {
+    records: Vec<u8>,
+    paths: Vec<u8>,
+    first_blocks: Vec<u8>,
+}
+
+impl FileTableWriter {
+    /// Files come in the order of their paths.
+    pub(crate) fn add(&mut self, path: &[u8], first_block: u32, file: &KnownFile) {
+        self.records.extend(file.hash);
+        self.records.extend(file.stamp.size.to_le_bytes());
+        self.records.extend(file.stamp.modified.to_le_bytes());
+        self.records.extend(file.stamp.inode.to_le_bytes());
+        self.records.extend((self.paths.len() as u32).to_le_bytes());
+        self.records.extend((path.len() as u16).to_le_bytes());
+        self.records.extend([file.state as u8, file.language]);
+        self.paths.extend(path);
+        self.first_blocks.extend(first_block.to_le_bytes());
+    }
+
+    pub(crate) fn finish(mut self, blocks: u32, out: &mut PagedWriter) -> io::Result<()> {
+        self.first_blocks.extend(blocks.to_le_bytes());
+        for (section, bytes) in
+            [(RECORDS, self.records), (PATHS, self.paths), (FIRST_BLOCKS, self.first_blocks)]
+        {
+            out.begin(section)?;
+            out.write_all(&bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the table.
+pub(crate) struct FileTable {
+    records: Range<usize>,
+    paths: Range<usize>,
+    first_blocks: Range<usize>,
+    count: u32,
+    blocks: u32,
+}
+
+impl FileTable {
+    pub(crate) fn open(file: &PagedFile) -> Result<Self, Torn> {
+        let records = file.section(RECORDS);
+        let count = u32::try_from(records.len() / RECORD).map_err(|_| Torn)?;
+        let first_blocks = file.section(FIRST_BLOCKS);
+        if records.len() % RECORD != 0 || first_blocks.len() != (count as usize + 1) * 4 {
+            return Err(Torn);
+        }
+        let blocks = file.number(&first_blocks, count as usize)?;
+        Ok(Self { records, paths: file.section(PATHS), first_blocks, count, blocks })
+    }
+
+    /// How many files there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// How many blocks all files have.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// The path of a file.
+    pub(crate) fn path<'a>(&self, file: &'a PagedFile, number: u32) -> Result<&'a [u8], Torn> {
+        let record = self.record(file, number)?;
+        let start = u32::from_le_bytes(field(record, 56)?) as usize;
+        let length = usize::from(u16::from_le_bytes(field(record, 60)?));
+        file.part(&self.paths, start..start + length)
+    }
+
+    /// What is known of a file.
+    pub(crate) fn file(&self, file: &PagedFile, number: u32) -> Result<KnownFile, Torn> {
+        let record = self.record(file, number)?;
+        Ok(KnownFile {
+            hash: field(record, 0)?,
+            stamp: Stamp {
+                size: u64::from_le_bytes(field(record, 32)?),
+                modified: i64::from_le_bytes(field(record, 40)?),
+                inode: u64::from_le_bytes(field(record, 48)?),
+            },
+            state: State::from_number(record[62]).ok_or(Torn)?,
+            language: record[63],
+        })
+    }
+
+    /// What became of a file and its language.
+    pub(crate) fn state(&self, file: &PagedFile, number: u32) -> Result<(State, u8), Torn> {
+        let record = self.record(file, number)?;
+        Ok((State::from_number(record[62]).ok_or(Torn)?, record[63]))
+    }
+
+    fn record<'a>(&self, file: &'a PagedFile, number: u32) -> Result<&'a [u8], Torn> {
+        let start = number as usize * RECORD;
+        file.part(&self.records, start..start + RECORD)
+    }
+
+    /// The blocks of a file.
+    pub(crate) fn blocks_of(&self, file: &PagedFile, number: u32) -> Result<Range<u32>, Torn> {
+        let start = file.number(&self.first_blocks, number as usize)?;
+        let end = file.number(&self.first_blocks, number as usize + 1)?;
+        if start <= end { Ok(start..end) } else { Err(Torn) }
+    }
+
+    /// The file that a block belongs to.
+    pub(crate) fn file_of_block(&self, file: &PagedFile, block: u32) -> Result<u32, Torn> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if file.number(&self.first_blocks, middle as usize + 1)? <= block {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low < self.count { Ok(low) } else { Err(Torn) }
+    }
+
+    /// The number of the first file whose path is not less.
+    pub(crate) fn lower_bound(&self, file: &PagedFile, path: &[u8]) -> Result<u32, Torn> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.path(file, middle)? < path {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// The number of a path.
+    pub(crate) fn find(&self, file: &PagedFile, path: &[u8]) -> Result<Option<u32>, Torn> {
+        let place = self.lower_bound(file, path)?;
+        Ok((place < self.count && self.path(file, place)? == path).then_some(place))
+    }
+}
+
+fn field<const SIZE: usize>(record: &[u8], start: usize) -> Result<[u8; SIZE], Torn> {
+    record.get(start..start + SIZE).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)
+}

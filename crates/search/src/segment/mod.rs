@@ -1,0 +1,11 @@
+//! Segments: immutable parts of an index, each in one file.
+//!
+//! A **segment** knows some files: their paths, stamps and hashes, and in which of their blocks each gram occurs.
+
+mod files;
+mod paged;
+mod text;
+
+pub(crate) use files::{FileTableWriter, KnownFile, State};
+pub(crate) use paged::{PagedFile, PagedWriter, Section, Torn};
+pub(crate) use text::{Remarks, TextSegment, write_text_segment};

@@ -1,0 +1,240 @@
+//! Files of sections whose every page has a checksum.
+//!
+//! A file is a row of sections, then a directory of them, then a checksum for each page of all that, then a footer.
+//! What is read is checked page by page, once, when it is first touched: a torn, flipped or foreign file is never
+//! trusted, and a look-up need not read the whole file to know.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    ops::Range,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use memmap2::Mmap;
+use xxhash_rust::xxh3::xxh3_64;
+
+const PAGE: usize = 1 << 14;
+/// Changes with the format: what another version wrote is foreign.
+const MAGIC: [u8; 8] = *b"PINTLE\x00\x01";
+const FOOTER: usize = 32;
+
+/// The name of a section.
+pub(crate) type Section = u32;
+
+/// The file is not as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the index is torn or foreign")]
+pub(crate) struct Torn;
+
+impl Torn {
+    pub(crate) fn into_error(self) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, self)
+    }
+}
+
+/// Writes such a file.
+pub(crate) struct PagedWriter {
+    out: BufWriter<File>,
+    page: Vec<u8>,
+    checksums: Vec<u8>,
+    written: u64,
+    sections: Vec<(Section, Range<u64>)>,
+    /// The section that is being written, and where it began.
+    open: Option<(Section, u64)>,
+}
+
+impl PagedWriter {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let out = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
+        Ok(Self {
+            out,
+            page: Vec::with_capacity(PAGE),
+            checksums: Vec::new(),
+            written: 0,
+            sections: Vec::new(),
+            open: None,
+        })
+    }
+
+    /// Begins a section; what is written from now on belongs to it.
+    pub(crate) fn begin(&mut self, section: Section) -> io::Result<()> {
+        self.end_section();
+        // Sections start at multiples of eight.
+        let padding = self.written.next_multiple_of(8) - self.written;
+        self.write_all(&[0; 8][..padding as usize])?;
+        self.open = Some((section, self.written));
+        Ok(())
+    }
+
+    fn end_section(&mut self) {
+        if let Some((section, start)) = self.open.take() {
+            self.sections.push((section, start..self.written));
+        }
+    }
+
+    /// How many bytes were written since the section began.
+    pub(crate) fn section_length(&self) -> u64 {
+        self.open.map_or(0, |(_, start)| self.written - start)
+    }
+
+    /// Ends the file and tells its length.
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
+        self.end_section();
+        let directory = self.written;
+        for (section, range) in std::mem::take(&mut self.sections) {
+            self.write_all(&u64::from(section).to_le_bytes())?;
+            self.write_all(&range.start.to_le_bytes())?;
+            self.write_all(&range.end.to_le_bytes())?;
+        }
+        self.end_page()?;
+        let mut tail = std::mem::take(&mut self.checksums);
+        tail.extend(MAGIC);
+        tail.extend(directory.to_le_bytes());
+        tail.extend(self.written.to_le_bytes());
+        tail.extend(xxh3_64(&tail).to_le_bytes());
+        self.out.write_all(&tail)?;
+        self.out.flush()?;
+        Ok(self.written + tail.len() as u64)
+    }
+
+    fn end_page(&mut self) -> io::Result<()> {
+        if !self.page.is_empty() {
+            self.checksums.extend(xxh3_64(&self.page).to_le_bytes());
+            self.out.write_all(&self.page)?;
+            self.page.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Write for PagedWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(PAGE - self.page.len());
+        self.page.extend_from_slice(&bytes[..count]);
+        self.written += count as u64;
+        if self.page.len() == PAGE {
+            self.end_page()?;
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Such a file, mapped.
+pub(crate) struct PagedFile {
+    map: Mmap,
+    file: File,
+    length: u64,
+    sections: Vec<(Section, Range<usize>)>,
+    /// How many bytes the pages have.
+    data: usize,
+    /// One bit a page: whether its checksum was found right.
+    checked: Vec<AtomicU64>,
+}
+
+impl PagedFile {
+    /// Opens a file. An error of kind `InvalidData` tells that it is torn or foreign.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        // SAFETY: index files are private to the state folder, written once under another name and never changed
+        // in place by this program. If something else cuts one short, `is_whole` tells before the next use.
+        #[allow(unsafe_code)]
+        let map = unsafe { Mmap::map(&file)? };
+        Self::check(map, file, length).map_err(Torn::into_error)
+    }
+
+    fn check(map: Mmap, file: File, length: u64) -> Result<Self, Torn> {
+        let body = map.len().checked_sub(FOOTER).ok_or(Torn)?;
+        let number = |place: usize| -> Result<usize, Torn> {
+            let bytes = map.get(place..place + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
+            usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| Torn)
+        };
+        if map[body..body + 8] != MAGIC {
+            return Err(Torn);
+        }
+        let (directory, data) = (number(body + 8)?, number(body + 16)?);
+        if data.div_ceil(PAGE).checked_mul(8).and_then(|table| table.checked_add(data)) != Some(body) {
+            return Err(Torn);
+        }
+        if xxh3_64(&map[data..body + 24]) != number(body + 24)? as u64 {
+            return Err(Torn);
+        }
+        let pages = data.div_ceil(PAGE);
+        let checked = (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let mut opened = Self { map, file, length, sections: Vec::new(), data, checked };
+        let mut sections = Vec::new();
+        for entry in opened.bytes(directory..data)?.chunks(24) {
+            let number = |place: usize| -> Result<usize, Torn> {
+                let bytes =
+                    entry.get(place..place + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
+                usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| Torn)
+            };
+            let range = number(8)?..number(16)?;
+            if range.start > range.end || range.end > directory {
+                return Err(Torn);
+            }
+            let section = Section::try_from(number(0)?).map_err(|_| Torn)?;
+            sections.push((section, range));
+        }
+        opened.sections = sections;
+        Ok(opened)
+    }
+
+    /// Whether the file still has all its bytes. To be asked before each use: a map must not be touched beyond the
+    /// end of its file.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.len() == self.length)
+    }
+
+    /// Whether every page is as it was written.
+    pub(crate) fn verify(&self) -> bool {
+        self.is_whole() && self.bytes(0..self.data).is_ok()
+    }
+
+    /// Where a section lies; an empty range if there is none.
+    pub(crate) fn section(&self, section: Section) -> Range<usize> {
+        self.sections.iter().find(|(name, _)| *name == section).map_or(0..0, |(_, range)| range.clone())
+    }
+
+    /// The bytes of a range, once they are found to be what was written.
+    pub(crate) fn bytes(&self, range: Range<usize>) -> Result<&[u8], Torn> {
+        if range.start > range.end || range.end > self.data {
+            return Err(Torn);
+        }
+        for page in range.start / PAGE..range.end.div_ceil(PAGE) {
+            let (word, bit) = (&self.checked[page / 64], 1 << (page % 64));
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                let content = &self.map[page * PAGE..((page + 1) * PAGE).min(self.data)];
+                let place = self.data + page * 8;
+                if self.map[place..place + 8] != xxh3_64(content).to_le_bytes() {
+                    return Err(Torn);
+                }
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+        Ok(&self.map[range])
+    }
+
+    /// A part of a section.
+    pub(crate) fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], Torn> {
+        let start = section.start.checked_add(part.start).ok_or(Torn)?;
+        let end = section.start.checked_add(part.end).ok_or(Torn)?;
+        if end > section.end {
+            return Err(Torn);
+        }
+        self.bytes(start..end)
+    }
+
+    /// The `index`th 32-bit number of a section.
+    pub(crate) fn number(&self, section: &Range<usize>, index: usize) -> Result<u32, Torn> {
+        let start = index.checked_mul(4).ok_or(Torn)?;
+        let bytes = self.part(section, start..start + 4)?;
+        Ok(u32::from_le_bytes(bytes.try_into().map_err(|_| Torn)?))
+    }
+}

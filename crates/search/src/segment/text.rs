@@ -1,0 +1,199 @@
+//! The part of a segment that text searches use: files, blocks and grams.
+
+use std::{
+    io::{self, Write},
+    ops::Range,
+    path::Path,
+};
+
+use super::{
+    files::{FileTable, FileTableWriter, KnownFile},
+    paged::{PagedFile, PagedWriter, Section, Torn},
+};
+use crate::{
+    grams::{Gram, Run, codec::List, merge},
+    walk::{Passed, PassedOver},
+};
+
+const LINES: Section = 10;
+const LISTS: Section = 11;
+/// The grams, four bytes each, and the place of each one's list.
+const GRAMS: Section = 12;
+const PLACES: Section = 13;
+/// Files that must be searched whole.
+const WHOLE: Section = 14;
+
+/// Paths that earlier segments know and that are gone.
+const REMOVED: Section = 15;
+/// What the walk passed over.
+const PASSED: Section = 16;
+
+/// What a segment says besides its files.
+#[derive(Default)]
+pub(crate) struct Remarks<'a> {
+    pub(crate) removed: &'a [Vec<u8>],
+    pub(crate) passed: Option<&'a PassedOver>,
+}
+
+/// Writes a segment: its files, the number of the line that each block begins with, and its grams.
+pub(crate) fn write_text_segment(
+    path: &Path,
+    files: FileTableWriter,
+    lines: &[u32],
+    whole: &[u32],
+    remarks: &Remarks<'_>,
+    runs: &[Run],
+    threads: usize,
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> io::Result<u64> {
+    let mut out = PagedWriter::create(path)?;
+    let blocks = lines.len() as u32;
+    files.finish(blocks, &mut out)?;
+    for (section, numbers) in [(LINES, lines), (WHOLE, whole)] {
+        out.begin(section)?;
+        write_numbers(numbers.iter().copied(), &mut out)?;
+    }
+    out.begin(REMOVED)?;
+    for path in remarks.removed {
+        out.write_all(path)?;
+        // No path holds it.
+        out.write_all(&[0])?;
+    }
+    if let Some(passed) = remarks.passed {
+        out.begin(PASSED)?;
+        for (folder, counts) in passed {
+            for (reason, count) in counts {
+                out.write_all(&[*reason as u8])?;
+                out.write_all(&count.to_le_bytes())?;
+                out.write_all(folder)?;
+                out.write_all(&[0])?;
+            }
+        }
+        out.write_all(&[0])?;
+    }
+    out.begin(LISTS)?;
+    let (mut grams, mut places) = (Vec::new(), Vec::new());
+    merge(runs, blocks, threads, has_ended, |merged| {
+        let start = u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        for (gram, place) in merged.grams {
+            grams.push(gram);
+            places.push(start.checked_add(place).ok_or(io::ErrorKind::FileTooLarge)?);
+        }
+        out.write_all(&merged.lists)
+    })?;
+    places.push(u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?);
+    out.begin(GRAMS)?;
+    write_numbers(grams.into_iter(), &mut out)?;
+    out.begin(PLACES)?;
+    write_numbers(places.into_iter(), &mut out)?;
+    out.finish()
+}
+
+fn write_numbers(numbers: impl Iterator<Item = u32>, out: &mut PagedWriter) -> io::Result<()> {
+    for number in numbers {
+        out.write_all(&number.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+/// A segment, opened.
+pub(crate) struct TextSegment {
+    file: PagedFile,
+    files: FileTable,
+    lines: Range<usize>,
+    lists: Range<usize>,
+    grams: Range<usize>,
+    places: Range<usize>,
+    whole: Range<usize>,
+}
+
+impl TextSegment {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = PagedFile::open(path)?;
+        let files = FileTable::open(&file).map_err(Torn::into_error)?;
+        let [lines, lists, grams, places, whole] =
+            [LINES, LISTS, GRAMS, PLACES, WHOLE].map(|section| file.section(section));
+        if lines.len() != files.blocks() as usize * 4 || places.len() != grams.len() + 4 {
+            return Err(Torn.into_error());
+        }
+        Ok(Self { file, files, lines, lists, grams, places, whole })
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.file.is_whole()
+    }
+
+    pub(crate) fn file(&self) -> &PagedFile {
+        &self.file
+    }
+
+    pub(crate) fn files(&self) -> &FileTable {
+        &self.files
+    }
+
+    /// What is known of a file.
+    pub(crate) fn known(&self, number: u32) -> io::Result<KnownFile> {
+        self.files.file(&self.file, number).map_err(Torn::into_error)
+    }
+
+    /// The path of a file.
+    pub(crate) fn path(&self, number: u32) -> io::Result<&[u8]> {
+        self.files.path(&self.file, number).map_err(Torn::into_error)
+    }
+
+    /// Whether every page is as it was written.
+    pub(crate) fn verify(&self) -> bool {
+        self.file.verify()
+    }
+
+    /// The number of the line that a block begins with, from 0.
+    pub(crate) fn first_line(&self, block: u32) -> Result<u32, Torn> {
+        self.file.number(&self.lines, block as usize)
+    }
+
+    /// The files that must be searched whole.
+    pub(crate) fn whole_files(&self) -> Result<Vec<u32>, Torn> {
+        (0..self.whole.len() / 4).map(|index| self.file.number(&self.whole, index)).collect()
+    }
+
+    /// The paths of earlier segments that are gone.
+    pub(crate) fn removed(&self) -> Result<Vec<Vec<u8>>, Torn> {
+        let bytes = self.file.bytes(self.file.section(REMOVED))?;
+        Ok(bytes.split_inclusive(|byte| *byte == 0).map(|path| path[..path.len() - 1].to_vec()).collect())
+    }
+
+    /// What the walk passed over, if it went over the whole root.
+    pub(crate) fn passed(&self) -> Result<Option<PassedOver>, Torn> {
+        let section = self.file.section(PASSED);
+        let Some((_, mut rest)) = self.file.bytes(section)?.split_last() else { return Ok(None) };
+        let mut passed = PassedOver::new();
+        while let Some((&reason, after)) = rest.split_first() {
+            let (count, after) = after.split_first_chunk::<8>().ok_or(Torn)?;
+            let end = memchr::memchr(0, after).ok_or(Torn)?;
+            let reason = Passed::from_number(reason).ok_or(Torn)?;
+            passed.entry(after[..end].to_vec()).or_default().insert(reason, u64::from_le_bytes(*count));
+            rest = &after[end + 1..];
+        }
+        Ok(Some(passed))
+    }
+
+    /// The blocks that a gram occurs in; none if it occurs nowhere.
+    pub(crate) fn list(&self, gram: Gram) -> Result<Option<List<'_>>, Torn> {
+        let (mut low, mut high) = (0, self.grams.len() / 4);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.file.number(&self.grams, middle)? < gram {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low == self.grams.len() / 4 || self.file.number(&self.grams, low)? != gram {
+            return Ok(None);
+        }
+        let range =
+            self.file.number(&self.places, low)? as usize..self.file.number(&self.places, low + 1)? as usize;
+        let bytes = self.file.part(&self.lists, range)?;
+        List::read(bytes, self.files.blocks()).map(Some).ok_or(Torn)
+    }
+}

@@ -1,0 +1,207 @@
+//! Where an index lies on disk: a folder in the state folder, one for each root.
+//!
+//! Its files are immutable, but for the **manifest**, which names those that make up the present generation and is
+//! replaced in one step. Whoever builds holds the **lock**; whoever reads needs none: a file that is named is whole,
+//! and one that vanishes while it is being opened has been replaced by a newer generation.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{index::Index, stamp::Stamp};
+
+const MANIFEST: &str = "manifest";
+const LOCK: &str = "lock";
+/// Rises with the meaning of what is stored: an index of another version is built anew.
+const VERSION: u32 = 1;
+
+/// The place of the index of one root.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    root: Vec<u8>,
+}
+
+/// What the present generation is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    version: u32,
+    root: Vec<u8>,
+    pub(crate) generation: u64,
+    /// Milliseconds since 1970.
+    pub(crate) built_at: u64,
+    /// The largest file that was indexed.
+    pub(crate) limit: u64,
+    pub(crate) segments: Vec<Parts>,
+}
+
+/// The files of one segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Parts {
+    pub(crate) text: String,
+    /// The words of the files and the names that they define, once those are built.
+    pub(crate) words: Option<String>,
+    pub(crate) names: Option<String>,
+}
+
+impl Parts {
+    fn files(&self) -> impl Iterator<Item = &str> {
+        [Some(&self.text), self.words.as_ref(), self.names.as_ref()].into_iter().flatten().map(String::as_str)
+    }
+}
+
+/// The right to build.
+pub(crate) struct BuildLock(File);
+
+impl Store {
+    /// The place for a root below the state folder. Nothing is made there yet.
+    pub(crate) fn new(state: &Path, root: &Path) -> Self {
+        let root = root.as_os_str().as_bytes().to_vec();
+        let key = Sha256::digest(&root).iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>();
+        Self { folder: state.join("index").join(key), root }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// A manifest of no segments.
+    pub(crate) fn blank(&self, limit: u64) -> Manifest {
+        Manifest {
+            version: VERSION,
+            root: self.root.clone(),
+            generation: 0,
+            built_at: 0,
+            limit,
+            segments: Vec::new(),
+        }
+    }
+
+    /// The present manifest; nothing if there is none. An error of kind `InvalidData` tells that it is torn or foreign.
+    pub(crate) fn manifest(&self) -> io::Result<Option<Manifest>> {
+        let bytes = match fs::read(self.path(MANIFEST)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?,
+        };
+        let torn = || io::Error::new(io::ErrorKind::InvalidData, "the manifest is torn or foreign");
+        let (checksum, body) = bytes.split_first_chunk::<8>().ok_or_else(torn)?;
+        if *checksum != xxh3_64(body).to_le_bytes() {
+            return Err(torn());
+        }
+        let manifest: Manifest = serde_json::from_slice(body).map_err(|_| torn())?;
+        if manifest.version != VERSION || manifest.root != self.root {
+            return Err(torn());
+        }
+        Ok(Some(manifest))
+    }
+
+    /// What tells whether the manifest was replaced.
+    pub(crate) fn manifest_stamp(&self) -> Option<Stamp> {
+        Stamp::of_path(&self.path(MANIFEST)).ok().map(|(stamp, _)| stamp)
+    }
+
+    /// Opens the present generation; nothing if there is none.
+    pub(crate) fn open(&self) -> io::Result<Option<(Index, Manifest)>> {
+        loop {
+            let Some(manifest) = self.manifest()? else { return Ok(None) };
+            match Index::open(self, &manifest) {
+                // If the manifest is still the same, the file has not been replaced: it is missing.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if self.manifest()?.is_some_and(|now| now == manifest) {
+                        return Err(io::Error::new(
+                            io::ErrorKind::InvalidData,
+                            "a part of the index is missing",
+                        ));
+                    }
+                }
+                opened => return opened.map(|index| Some((index, manifest))),
+            }
+        }
+    }
+
+    /// Takes the lock, or waits for it until `has_ended`.
+    pub(crate) fn lock(&self, has_ended: &dyn Fn() -> bool) -> io::Result<BuildLock> {
+        fs::create_dir_all(&self.folder)?;
+        let file = File::options().create(true).truncate(false).write(true).open(self.path(LOCK))?;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(BuildLock(file)),
+                Err(rustix::io::Errno::WOULDBLOCK) if !has_ended() => {
+                    // Another process builds; there is no event to wait for that could be interrupted.
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(io::ErrorKind::Interrupted.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Makes a manifest the present one, and removes what it does not name.
+    pub(crate) fn publish(&self, lock: &BuildLock, manifest: &mut Manifest) -> io::Result<()> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        manifest.built_at = now.as_millis() as u64;
+        let body = serde_json::to_vec(manifest)?;
+        let new = self.path("manifest.new");
+        let mut file = File::create(&new)?;
+        file.write_all(&xxh3_64(&body).to_le_bytes())?;
+        file.write_all(&body)?;
+        drop(file);
+        fs::rename(new, self.path(MANIFEST))?;
+        self.clean(lock, Some(manifest))
+    }
+
+    /// Removes all that a manifest does not name: what a build that was killed has left, and older generations.
+    pub(crate) fn clean(&self, _: &BuildLock, manifest: Option<&Manifest>) -> io::Result<()> {
+        let is_named = |name: &str| {
+            let has = |parts: &Parts| parts.files().any(|file| file == name);
+            manifest.is_some_and(|manifest| name == MANIFEST || manifest.segments.iter().any(has))
+        };
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == LOCK || name.to_str().is_some_and(is_named) {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                fs::remove_dir_all(entry.path())?;
+            } else {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A fresh folder for what a build only needs meanwhile. Gone after the next cleaning, if not before.
+    pub(crate) fn scratch(&self, _: &BuildLock) -> io::Result<PathBuf> {
+        let scratch = self.path("scratch");
+        match fs::remove_dir_all(&scratch) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::create_dir(&scratch)?;
+        Ok(scratch)
+    }
+
+    /// How many bytes the files of a manifest take on disk: those for text, and all.
+    pub(crate) fn bytes(&self, manifest: &Manifest) -> (u64, u64) {
+        let length = |name: &str| fs::metadata(self.path(name)).map_or(0, |metadata| metadata.len());
+        let text = manifest.segments.iter().map(|parts| length(&parts.text)).sum::<u64>();
+        (text, manifest.segments.iter().flat_map(Parts::files).map(length).sum::<u64>())
+    }
+}
+
+impl Drop for BuildLock {
+    fn drop(&mut self) {
+        // Closing the file would do, but a copy of its descriptor in a child process must not keep the lock.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}

@@ -1,0 +1,144 @@
+//! `index_build`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pintle_auth::{Access, Verb};
+use pintle_contract::{Annotations, ErrorCode, Fault, WorkspacePath};
+use pintle_engine::{CallContext, ProgressEvent, Stream, Tool, ToolOutput};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    build::{self, Observer, Phase},
+    search::Search,
+    summary::Ready,
+};
+
+pub(crate) struct IndexBuild(pub(crate) Arc<Search>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// A file or folder: only what lies there is refreshed, if there is an index already.
+    #[serde(default)]
+    path: Option<String>,
+    /// `incremental` reads what has changed; `full` reads everything.
+    #[serde(default)]
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    #[default]
+    Incremental,
+    Full,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Output {
+    /// Rises with each build that found something new.
+    generation: u64,
+    /// How many files were read.
+    read: u64,
+    /// How many files are gone from the index.
+    removed: u64,
+    /// Why everything was read although only changes were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rebuilt: Option<&'static str>,
+    /// How many files are searched now.
+    files: u64,
+    /// By reason: how many files under the root are not.
+    skipped: BTreeMap<&'static str, u64>,
+    /// How many there are in all.
+    found: u64,
+    /// Which searches can be answered.
+    ready: Ready,
+}
+
+impl ToolOutput for Output {}
+
+impl Tool for IndexBuild {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "index_build";
+    const TITLE: &'static str = "Build the index";
+    const DESCRIPTION: &'static str = "Builds the search index of the workspace, or refreshes it. Text can be searched as soon as that part is done; words and symbols follow. A build that is cancelled leaves the old index.";
+    const ANNOTATIONS: Annotations = Annotations {
+        read_only_hint: false,
+        destructive_hint: false,
+        idempotent_hint: true,
+        open_world_hint: false,
+    };
+
+    fn access(_: &Input) -> Result<Vec<Access>, Fault> {
+        Ok(vec![Access::Path(Verb::Write, WorkspacePath::root())])
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
+        let search = Arc::clone(&self.0);
+        let path = input.path.as_deref().map(parse).transpose()?;
+        let mode = match input.mode {
+            Mode::Incremental => build::Mode::Incremental,
+            Mode::Full => build::Mode::Full,
+        };
+        let work = move |call: &CallContext| {
+            let built = search.build(mode, path.as_ref(), &Told(call))?;
+            let snapshot = search.snapshot(call)?;
+            let summary = search.summary(&snapshot, call.caller().scopes())?;
+            Ok(Output {
+                generation: built.generation,
+                read: built.read,
+                removed: built.removed,
+                rebuilt: built.rebuilt,
+                files: summary.files,
+                skipped: summary.skipped.clone(),
+                found: summary.found(),
+                ready: Ready::of(&snapshot),
+            })
+        };
+        call.compute(work).await?
+    }
+}
+
+fn parse(path: &str) -> Result<WorkspacePath, Fault> {
+    WorkspacePath::parse(path).map_err(|problem| {
+        Fault::new(ErrorCode::InvalidRequest, format!("the path cannot be used: {problem}"))
+            .hint("paths are relative to the root of the workspace, such as `src`")
+    })
+}
+
+/// Tells the caller how far a build is.
+struct Told<'a>(&'a CallContext);
+
+impl Observer for Told<'_> {
+    fn step(&self, phase: Phase, done: u64, total: u64) {
+        if !self.0.progress().is_wanted() {
+            return;
+        }
+        // About how much of the time each phase takes.
+        let (start, share, name, message) = match phase {
+            Phase::Waiting => (0.0, 0.0, "wait", "waiting for another build".to_owned()),
+            Phase::Walk => (0.0, 2.0, "walk", "looking for files".to_owned()),
+            Phase::Text => (2.0, 18.0, "text", format!("text: {} of {} MB", done >> 20, total >> 20)),
+            Phase::Words => (20.0, 15.0, "words", format!("words: {} of {} MB", done >> 20, total >> 20)),
+            Phase::Symbols => {
+                (35.0, 65.0, "symbols", format!("symbols: {} of {} MB", done >> 20, total >> 20))
+            }
+        };
+        let part = if total == 0 { 0.0 } else { done as f64 / total as f64 };
+        self.0.progress().report(ProgressEvent {
+            progress: start + share * part,
+            total: Some(100.0),
+            message,
+            stream: Stream::Info,
+            phase: name,
+        });
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.has_ended()
+    }
+}

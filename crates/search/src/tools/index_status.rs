@@ -1,0 +1,104 @@
+//! `index_status`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pintle_contract::{Annotations, Fault};
+use pintle_engine::{CallContext, NoArguments, Tool, ToolOutput};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    live::{Snapshot, Watching},
+    search::Search,
+    summary::Ready,
+};
+
+pub(crate) struct IndexStatus(pub(crate) Arc<Search>);
+
+/// The state of the index, for what the caller may read.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Output {
+    /// Whether there is an index.
+    exists: bool,
+    /// Rises with each build that found something new.
+    generation: u64,
+    /// How many files are searched.
+    files: u64,
+    /// How many bytes they have.
+    bytes: u64,
+    /// How many bytes the index takes on disk; only for callers that may read everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// The part of `size` that literals and regular expressions need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_size: Option<u64>,
+    /// When it was built.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    built_at: Option<String>,
+    /// How many files have changed since then; searches see them as they are now.
+    pending: u64,
+    /// By language: how many of the files.
+    languages: BTreeMap<&'static str, u64>,
+    /// By reason: how many files under the root are not searched.
+    skipped: BTreeMap<&'static str, u64>,
+    /// How many files there are in all.
+    found: u64,
+    /// Which searches can be answered.
+    ready: Option<Ready>,
+    /// How changes from outside are seen: `events`, `walking` or, before the first search, `not yet`.
+    watching: &'static str,
+    /// Files over this size are not searched.
+    max_file_bytes: u64,
+}
+
+impl ToolOutput for Output {}
+
+impl Tool for IndexStatus {
+    type Input = NoArguments;
+    type Output = Output;
+
+    const NAME: &'static str = "index_status";
+    const TITLE: &'static str = "State of the index";
+    const DESCRIPTION: &'static str = "Tells whether there is a search index, what it covers, what it leaves out and why, and how fresh it is.";
+    const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+
+    async fn run(&self, _: NoArguments, call: CallContext) -> Result<Output, Fault> {
+        let search = Arc::clone(&self.0);
+        call.compute(move |call| status(&search, call)).await?
+    }
+}
+
+/// The state of the index for a caller.
+pub(crate) fn status(search: &Search, call: &CallContext) -> Result<Output, Fault> {
+    let mut output = Output { max_file_bytes: search.limit(), watching: "not yet", ..Output::default() };
+    let Some(snapshot) = search.snapshot_if_any(call)? else { return Ok(output) };
+    let scopes = call.caller().scopes();
+    let summary = search.summary(&snapshot, scopes)?;
+    output.exists = true;
+    output.generation = snapshot.index.generation;
+    output.files = summary.files;
+    output.bytes = summary.bytes;
+    if scopes.are_everything() {
+        let (text, all) = search.size(&snapshot);
+        (output.size, output.text_size) = (Some(all), Some(text));
+    }
+    output.built_at = built_at(&snapshot);
+    output.pending = summary.pending;
+    output.languages.clone_from(&summary.languages);
+    output.skipped.clone_from(&summary.skipped);
+    output.found = summary.found();
+    output.ready = Some(Ready::of(&snapshot));
+    output.watching = match search.watching() {
+        Watching::Events => "events",
+        Watching::Walking(_) => "walking",
+        Watching::NotYet => "not yet",
+    };
+    Ok(output)
+}
+
+fn built_at(snapshot: &Snapshot) -> Option<String> {
+    let milliseconds = i64::try_from(snapshot.manifest.built_at).ok()?;
+    jiff::Timestamp::from_millisecond(milliseconds).ok().map(|time| time.to_string())
+}

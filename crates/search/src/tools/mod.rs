@@ -1,0 +1,52 @@
+//! The tools, one file each.
+
+mod check_status;
+mod index_build;
+mod index_status;
+mod search;
+mod show_file;
+mod workspace_status;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pintle_engine::{DynTool, erase};
+use pintle_files::Files;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub(crate) use search::{filter_of, search_now};
+
+use crate::{
+    search::Search,
+    summary::{Ready, Summary},
+};
+
+pub(crate) fn all(search: &Arc<Search>, files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
+    let search = || Arc::clone(search);
+    vec![
+        erase(check_status::CheckStatus(search())),
+        erase(index_build::IndexBuild(search())),
+        erase(index_status::IndexStatus(search())),
+        erase(search::SearchTool(search())),
+        erase(show_file::ShowFile(Arc::clone(files))),
+        erase(workspace_status::WorkspaceStatus(search())),
+    ]
+}
+
+/// What a search looked at.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Coverage {
+    /// How many files are searched, of those that the caller may read.
+    files: u64,
+    /// By reason: how many are not.
+    skipped: BTreeMap<&'static str, u64>,
+    /// Which searches can be answered.
+    ready: Ready,
+}
+
+impl Coverage {
+    fn new(summary: &Summary, ready: Ready) -> Self {
+        Self { files: summary.files, skipped: summary.skipped.clone(), ready }
+    }
+}

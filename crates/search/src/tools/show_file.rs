@@ -1,0 +1,133 @@
+//! `show_file`.
+
+use std::{fmt::Write, sync::Arc};
+
+use pintle_auth::{Access, Verb};
+use pintle_contract::{Annotations, ErrorCode, Fault, WorkspacePath};
+use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_files::Files;
+use pintle_symbols::{Language, Outliner};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) struct ShowFile(pub(crate) Arc<Files>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the root of the workspace.
+    path: String,
+    /// `[start, end)`: the lines to show, counted from 1 or, negative, from the end; 0 is open. `[-2, 0]` is the last two.
+    #[serde(default = "all")]
+    lines: [i64; 2],
+}
+
+fn all() -> [i64; 2] {
+    [1, 0]
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Output {
+    /// The lines, each after its number and a tab.
+    text: String,
+    /// The hash of the whole file; the next edit takes it.
+    hash: String,
+    /// How many lines the file has.
+    total_lines: u64,
+    /// The language that the file's name tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<&'static str>,
+    /// What the file defines, in the order of its lines.
+    outline: Vec<Defined>,
+}
+
+/// A definition.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+struct Defined {
+    /// What it is.
+    kind: &'static str,
+    /// Its name.
+    name: String,
+    /// The line of the name.
+    line: u32,
+    /// The last line of the definition.
+    end_line: u32,
+}
+
+impl ToolOutput for Output {
+    fn is_large(&self) -> bool {
+        self.text.len() > LARGE
+    }
+}
+
+impl Tool for ShowFile {
+    type Input = Input;
+    type Output = Output;
+
+    const NAME: &'static str = "show_file";
+    const TITLE: &'static str = "Show a file";
+    const DESCRIPTION: &'static str = "Shows a text file, or some of its lines, with line numbers, its language and an outline of what it defines. Gives the hash that edits need.";
+    const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+
+    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
+        let path = WorkspacePath::parse(&input.path).map_err(|problem| {
+            Fault::new(ErrorCode::InvalidRequest, format!("the path cannot be used: {problem}"))
+                .hint("paths are relative to the root of the workspace, such as `src/main.rs`")
+        })?;
+        Ok(vec![Access::Path(Verb::Read, path)])
+    }
+
+    async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
+        let lines = self.0.read_lines(&call, &input.path, input.lines).await?;
+        let language = Language::of_path(input.path.as_bytes());
+        let outline = match language.filter(|language| language.has_symbols()) {
+            Some(language) => self.outline(&call, &input.path, language).await?,
+            None => Vec::new(),
+        };
+        Ok(Output {
+            text: numbered(&lines.content, lines.first_line),
+            hash: lines.hash.to_string(),
+            total_lines: lines.total_lines,
+            language: language.map(Language::name),
+            outline,
+        })
+    }
+}
+
+impl ShowFile {
+    async fn outline(
+        &self,
+        call: &CallContext,
+        path: &str,
+        language: Language,
+    ) -> Result<Vec<Defined>, Fault> {
+        // One that is too large to be read whole has no outline.
+        let Ok(whole) = self.0.read_lines(call, path, all()).await else { return Ok(Vec::new()) };
+        let work = move |call: &CallContext| {
+            let text = whole.content.as_bytes();
+            let outline = Outliner::new().outline(language, text, &|| call.has_ended());
+            let symbols = outline.symbols().unwrap_or_default().into_iter();
+            let defined = symbols.map(|symbol| Defined {
+                kind: symbol.kind.name(),
+                name: String::from_utf8_lossy(&text[symbol.name]).into_owned(),
+                line: symbol.line,
+                end_line: symbol.end_line,
+            });
+            defined.collect()
+        };
+        call.compute(work).await
+    }
+}
+
+fn numbered(content: &str, first: u64) -> String {
+    let mut text = String::with_capacity(content.len() + content.len() / 4);
+    for (line, number) in content.split_inclusive('\n').zip(first..) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{number}\t{line}");
+    }
+    text
+}

@@ -1,0 +1,237 @@
+//! Which files there are: what `rg --hidden --glob '!.git'` looks at, with no rules from above the root, and where
+//! everything else is.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ffi::OsStr,
+    io,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use ignore::{WalkBuilder, WalkState, overrides::OverrideBuilder};
+use rustix::fs::FileType;
+
+use crate::stamp::Stamp;
+
+/// A regular file that no rule ignores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Relative to the root, with `/` between names.
+    pub(crate) path: Vec<u8>,
+    pub(crate) stamp: Stamp,
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// In the order of their paths.
+    pub(crate) files: Vec<Found>,
+    /// The folders that were entered, the root first.
+    pub(crate) folders: Vec<Vec<u8>>,
+}
+
+/// Why something under the root is not looked at, apart from what a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub(crate) enum Passed {
+    /// A rule ignores it.
+    Ignored = 0,
+    /// It belongs to git.
+    Git = 1,
+    /// It is a link.
+    Link = 2,
+    /// It is neither a file nor a folder.
+    Special = 3,
+    /// A folder that cannot be read.
+    Unreadable = 4,
+}
+
+impl Passed {
+    /// All reasons.
+    pub(crate) const ALL: [Self; 5] = [Self::Ignored, Self::Git, Self::Link, Self::Special, Self::Unreadable];
+
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| *reason as u8 == number)
+    }
+}
+
+/// How many things a walk passed over, by folder and reason.
+pub(crate) type PassedOver = BTreeMap<Vec<u8>, BTreeMap<Passed, u64>>;
+
+/// Walks the root. `within` narrows it to some files and folders. `enter` is called for each folder before it is read.
+pub(crate) fn walk(
+    root: &Path,
+    within: Option<&Within>,
+    threads: usize,
+    enter: &(dyn Fn(&[u8]) + Sync),
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> io::Result<Walk> {
+    let walker = match within {
+        None => builder(root)?.threads(threads).build_parallel(),
+        Some(within) => {
+            let (within, length) = (within.clone(), root.as_os_str().len());
+            let mut builder = builder(root)?;
+            builder.filter_entry(move |entry| {
+                entry.depth() == 0 || within.admits(relative(entry.path(), length))
+            });
+            builder.threads(1).build_parallel()
+        }
+    };
+    let all = Mutex::new(Walk::default());
+    let length = root.as_os_str().len();
+    walker.run(|| {
+        let mut part = Part { walk: Walk::default(), all: &all };
+        Box::new(move |entry| {
+            if has_ended() {
+                return WalkState::Quit;
+            }
+            // What cannot be read is counted where everything that was passed over is.
+            let Ok(entry) = entry else { return WalkState::Continue };
+            let path = relative(entry.path(), length);
+            match entry.file_type() {
+                Some(kind) if kind.is_dir() => {
+                    enter(path);
+                    part.walk.folders.push(path.to_owned());
+                }
+                Some(kind) if kind.is_file() => {
+                    if let Ok((stamp, FileType::RegularFile)) = Stamp::of_path(entry.path()) {
+                        part.walk.files.push(Found { path: path.to_owned(), stamp });
+                    }
+                }
+                _ => {}
+            }
+            WalkState::Continue
+        })
+    });
+    if has_ended() {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    let mut walk = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    walk.files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    walk.folders.sort_unstable();
+    Ok(walk)
+}
+
+/// One thread's part of a walk; joins the whole when the thread is done.
+struct Part<'a> {
+    walk: Walk,
+    all: &'a Mutex<Walk>,
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.files.append(&mut self.walk.files);
+        all.folders.append(&mut self.walk.folders);
+    }
+}
+
+/// Some files and folders, with all that lies below them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Within {
+    targets: HashSet<Vec<u8>>,
+    /// The folders on the way to the targets.
+    ways: HashSet<Vec<u8>>,
+}
+
+impl Within {
+    pub(crate) fn new(targets: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let mut within = Self::default();
+        for target in targets {
+            for (place, _) in target.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+                within.ways.insert(target[..place].to_owned());
+            }
+            within.targets.insert(target);
+        }
+        within
+    }
+
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &[u8]> {
+        self.targets.iter().map(Vec::as_slice)
+    }
+
+    /// Whether a path is on the way to a target, one of them, or below one.
+    fn admits(&self, path: &[u8]) -> bool {
+        self.ways.contains(path) || self.covers(path)
+    }
+
+    /// Whether a path is a target or below one.
+    pub(crate) fn covers(&self, path: &[u8]) -> bool {
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        self.targets.contains(path)
+            || self.targets.contains(&b""[..])
+            || slashes.into_iter().any(|(place, _)| self.targets.contains(&path[..place]))
+    }
+}
+
+/// As ripgrep walks: hidden files too, but not git's own, and no rules from above the root.
+fn builder(root: &Path) -> io::Result<WalkBuilder> {
+    let mut without_git = OverrideBuilder::new(root);
+    without_git.add("!.git").map_err(io::Error::other)?;
+    let mut builder = WalkBuilder::new(root);
+    builder
+        .hidden(false)
+        .parents(false)
+        .overrides(without_git.build().map_err(io::Error::other)?)
+        .current_dir(root)
+        .add_custom_ignore_filename(".rgignore");
+    Ok(builder)
+}
+
+/// The part of a path below the root, whose path has the given length.
+fn relative(path: &Path, root_length: usize) -> &[u8] {
+    let rest = path.as_os_str().as_bytes().get(root_length..).unwrap_or_default();
+    rest.strip_prefix(b"/").unwrap_or(rest)
+}
+
+/// Counts what a walk did not yield, folder by folder.
+pub(crate) fn passed_over(root: &Path, walk: &Walk, has_ended: &dyn Fn() -> bool) -> PassedOver {
+    let found = walk.files.iter().map(|file| file.path.as_slice()).collect::<HashSet<_>>();
+    let entered = walk.folders.iter().map(Vec::as_slice).collect::<HashSet<_>>();
+    let mut counts = PassedOver::new();
+    // Folders with the reason for which they were not entered, if they were not.
+    let mut folders = walk.folders.iter().map(|folder| (folder.clone(), None)).collect::<Vec<_>>();
+    while let Some((folder, reason)) = folders.pop() {
+        if has_ended() {
+            break;
+        }
+        let mut count = |reason| *counts.entry(folder.clone()).or_default().entry(reason).or_insert(0) += 1;
+        let Ok(entries) = std::fs::read_dir(absolute(root, &folder)) else {
+            count(Passed::Unreadable);
+            continue;
+        };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let name = entry.file_name().into_vec();
+            let mut path = folder.clone();
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend(&name);
+            if kind.is_dir() {
+                if !entered.contains(path.as_slice()) {
+                    let why = if name == b".git" { Passed::Git } else { Passed::Ignored };
+                    folders.push((path, Some(reason.unwrap_or(why))));
+                }
+            } else if let Some(reason) = reason {
+                count(reason);
+            } else if kind.is_symlink() {
+                count(Passed::Link);
+            } else if !kind.is_file() {
+                count(Passed::Special);
+            } else if name == b".git" {
+                count(Passed::Git);
+            } else if !found.contains(path.as_slice()) {
+                count(Passed::Ignored);
+            }
+        }
+    }
+    counts
+}
+
+/// A path below the root as the system takes it.
+pub(crate) fn absolute(root: &Path, path: &[u8]) -> PathBuf {
+    if path.is_empty() { root.to_owned() } else { root.join(OsStr::from_bytes(path)) }
+}
