@@ -7,14 +7,15 @@ mod foundation;
 mod mcp;
 mod pipe;
 mod report;
+mod search;
 mod server;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
 use report::Report;
 
-/// `[--quick] [--only=foundation|mcp|files] [FILE]`: the file gets the table as JSON.
-fn main() {
+/// `[--quick] [--only=foundation|mcp|files|search] [FILE]`: the file gets the table as JSON.
+fn main() -> ExitCode {
     let (mut quick, mut only, mut out) = (false, None, None);
     for argument in std::env::args().skip(1) {
         match argument.strip_prefix("--only=") {
@@ -34,8 +35,12 @@ fn main() {
     if wanted("files") {
         files::run(&mut report, quick);
     }
+    if wanted("search") {
+        search::run(&mut report, quick);
+    }
     report.print();
     if let Some(path) = out {
         report.write(&path);
     }
+    if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

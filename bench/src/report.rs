@@ -10,6 +10,8 @@ use crate::drive;
 #[derive(Default)]
 pub struct Report {
     rows: Vec<Row>,
+    /// What is wrong, which no figure makes up for.
+    failures: Vec<String>,
 }
 
 struct Row {
@@ -57,7 +59,8 @@ impl Report {
         self.rows.push(Row { name: name.to_owned(), ours, peer, figure, bar });
     }
 
-    /// Adds a row for readings that were taken in turn: the figure is the middle of the ratios of the rounds.
+    /// Adds a row for readings that were taken in turn: the figure, which is given back, is the middle of the ratios of
+    /// the rounds.
     pub fn compare(
         &mut self,
         name: &str,
@@ -65,18 +68,31 @@ impl Report {
         ours: &[f64],
         peer: &[f64],
         bar: Bar,
-    ) {
+    ) -> f64 {
         let mut ratios: Vec<f64> = ours.iter().zip(peer).map(|(ours, peer)| ours / peer).collect();
         ratios.sort_by(f64::total_cmp);
         let (low, high) = (ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
         eprintln!("half of the rounds gave {low:.2} to {high:.2}:");
         let middle = |readings: &[f64]| unit(drive::median(readings.to_vec()));
-        self.add(name, middle(ours), middle(peer), drive::median(ratios), bar);
+        let figure = drive::median(ratios);
+        self.add(name, middle(ours), middle(peer), figure, bar);
+        figure
     }
 
     /// Adds a row for what could not be measured here.
     pub fn leave_out(&mut self, name: &str, why: &str) {
         self.add(name, String::new(), why.to_owned(), f64::NAN, Bar::Told);
+    }
+
+    /// Notes that something is wrong, not slow.
+    pub fn fail(&mut self, what: &str) {
+        eprintln!("WRONG: {what}");
+        self.failures.push(what.to_owned());
+    }
+
+    /// Whether nothing is wrong; a bar that is not met is told in the table and no more.
+    pub fn is_sound(&self) -> bool {
+        self.failures.is_empty()
     }
 
     pub fn print(&self) {
@@ -93,6 +109,9 @@ impl Report {
             table.add_row([&row.name, &row.ours, &row.peer, &figure, &row.bar.text(), met]);
         }
         println!("{table}");
+        for failure in &self.failures {
+            println!("WRONG: {failure}");
+        }
     }
 
     pub fn write(&self, path: &Path) {
@@ -106,6 +125,7 @@ impl Report {
                 })
             })
             .collect();
-        fs::write(path, format!("{:#}\n", json!({ "rows": rows }))).expect("the report can be written");
+        fs::write(path, format!("{:#}\n", json!({ "rows": rows, "failures": self.failures })))
+            .expect("the report can be written");
     }
 }

@@ -11,7 +11,7 @@ mod large_read;
 mod listing;
 mod small_edit;
 mod small_read;
-mod workspace;
+pub mod workspace;
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ pub fn run(report: &mut Report, quick: bool) {
 }
 
 /// Takes two readings, in an order that changes from round to round.
-fn in_turn<P, O>(round: usize, peer: impl FnOnce() -> P, ours: impl FnOnce() -> O) -> (P, O) {
+pub fn in_turn<P, O>(round: usize, peer: impl FnOnce() -> P, ours: impl FnOnce() -> O) -> (P, O) {
     if round.is_multiple_of(2) {
         let peer = peer();
         (peer, ours())
@@ -50,18 +50,18 @@ fn in_turn<P, O>(round: usize, peer: impl FnOnce() -> P, ours: impl FnOnce() -> 
 }
 
 /// What work gives, and how many milliseconds it takes.
-fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let started = Instant::now();
     let result = work();
     (result, milliseconds(started.elapsed()))
 }
 
-fn milliseconds(duration: Duration) -> f64 {
+pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
 /// How a row shows milliseconds.
-fn shown_milliseconds(figure: f64) -> String {
+pub fn shown_milliseconds(figure: f64) -> String {
     format!("{figure:.1} ms")
 }
 

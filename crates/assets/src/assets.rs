@@ -46,6 +46,11 @@ impl Assets {
         &self.warnings
     }
 
+    /// The names of the schemas, sorted.
+    pub fn schema_names(&self) -> Vec<String> {
+        self.schemas.list().iter().map(|schema| schema.name.clone()).collect()
+    }
+
     /// The tools of this toolset.
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
         tools::all(self)

@@ -6,7 +6,7 @@ use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
 use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder};
-use pintle_search::{Search, SearchConfig};
+use pintle_search::{Binding, Limits, Search, SearchConfig, Surroundings};
 
 use crate::{config::Bind, notices, rules::WorkspaceRules, settings::Workspace};
 
@@ -64,6 +64,25 @@ fn open_files(workspace: &Workspace, bindings: Bindings, search: &Arc<Search>) -
     Ok(Files::new(store, Arc::new(rules), move |path| search.note(path)))
 }
 
+/// What the status tools tell of the rest of the server.
+fn surroundings(workspace: &Workspace, options: &Options, assets: &Assets) -> Surroundings {
+    let bindings = workspace.bindings.iter();
+    let bindings = bindings.map(|bind| Binding { path: bind.path.clone(), schema: bind.schema.clone() });
+    Surroundings {
+        schemas: assets.schema_names(),
+        bindings: bindings.collect(),
+        limits: Limits {
+            max_result_bytes: options.max_result_bytes as u64,
+            max_file_bytes: workspace.max_file_bytes,
+            running: options.running as u64,
+            waiting: options.waiting as u64,
+            timeout_ms: options.timeouts.default.as_millis() as u64,
+        },
+        has_backend: workspace.backend_url.is_some(),
+        warnings: assets.warnings().to_vec(),
+    }
+}
+
 /// The engine with all tools of the workspace.
 pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Result<Engine, String> {
     let assets = load_assets(workspace)?;
@@ -71,7 +90,7 @@ pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Re
     let files = open_files(workspace, bind(workspace, &assets)?, &search)?;
     let mut tools = assets.tools();
     tools.extend(files.tools());
-    tools.extend(search.tools(&files));
+    tools.extend(search.tools(&files, surroundings(workspace, &options, &assets)));
     if workspace.fixtures {
         tools.extend(pintle_fixtures::tools());
     }

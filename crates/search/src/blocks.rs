@@ -70,3 +70,58 @@ pub(crate) fn bytes(blocks: Range<u32>, of: u32, size: u64) -> Range<u64> {
     let end = if blocks.end >= of { size } else { (u64::from(blocks.end) * BLOCK).min(size) };
     (u64::from(blocks.start) * BLOCK).min(end)..end
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The block of each line by definition: the one that its first byte lies in, and no later than the last.
+    fn expected(text: &[u8], blocks: u32) -> Vec<(u32, Vec<u8>)> {
+        let mut start = 0;
+        let mut found: Vec<(u32, Vec<u8>)> = Vec::new();
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let block = ((start as u64 / BLOCK) as u32).min(blocks - 1);
+            match found.last_mut() {
+                Some((last, lines)) if *last == block => lines.extend(line),
+                _ => found.push((block, line.to_vec())),
+            }
+            start += line.len();
+        }
+        found
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn a_line_lies_in_the_block_that_it_starts_in(
+            lengths in prop::collection::vec(prop_oneof![0_usize..60, 8000_usize..8400, 16_000_usize..40_000], 1..40),
+            parts in prop::collection::vec(1_usize..20_000, 1..20),
+            fewer in 0_u32..3,
+        ) {
+            let mut text = lengths.iter().flat_map(|length| [vec![b'x'; *length], vec![b'\n']].concat()).collect::<Vec<_>>();
+            text.pop();
+            prop_assume!(!text.is_empty());
+            // A file may have grown since its blocks were counted.
+            let blocks = (count(text.len() as u64) - fewer.min(count(text.len() as u64) - 1)).max(1);
+            let mut cutter = Cutter::new(blocks);
+            let mut found = vec![(0, Vec::new())];
+            let (mut rest, mut parts) = (text.as_slice(), parts.iter().cycle());
+            while !rest.is_empty() {
+                let (mut part, after) = rest.split_at(rest.len().min(*parts.next().expect("endless")));
+                rest = after;
+                while !part.is_empty() {
+                    let cut = cutter.cut(part);
+                    found.last_mut().expect("one").1.extend(&part[..cut.length]);
+                    part = &part[cut.length..];
+                    if let Some(next) = cut.next {
+                        found.push((next, Vec::new()));
+                    }
+                }
+            }
+            found.retain(|(_, lines)| !lines.is_empty());
+            prop_assert_eq!(found, expected(&text, blocks));
+        }
+    }
+}

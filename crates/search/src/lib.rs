@@ -24,6 +24,7 @@ mod segment;
 mod stamp;
 mod store;
 mod summary;
+mod surroundings;
 mod tools;
 mod walk;
 
@@ -31,3 +32,4 @@ pub use build::{Observer, Phase};
 pub use command::{BuildReport, LineSearch, MatchedLine, Tally, index_folder};
 pub use pattern::Case;
 pub use search::{DEFAULT_MAX_FILE_BYTES, LARGEST_MAX_FILE_BYTES, Search, SearchConfig};
+pub use surroundings::{Binding, Limits, Surroundings};

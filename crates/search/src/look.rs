@@ -13,6 +13,7 @@ use crate::{
     blocks::{self, BLOCK},
     index::Place,
     pattern::Pattern,
+    read::has_utf16_mark,
     root::Root,
     segment::{KnownFile, State},
     stamp::Stamp,
@@ -277,7 +278,7 @@ impl<'a> Looker<'a> {
     ) -> io::Result<Option<[u8; 32]>> {
         let mut hasher = Sha256::new();
         let mut place = 0;
-        let mut has_mark = false;
+        let mut is_encoded = false;
         loop {
             let length = self.read(file, place, WINDOW)?;
             let text = &self.buffer[..length];
@@ -285,7 +286,7 @@ impl<'a> Looker<'a> {
                 return Ok(None);
             }
             if place == 0 {
-                has_mark = crate::read::has_byte_order_mark(text);
+                is_encoded = has_utf16_mark(text);
             }
             if self.wants.hashes {
                 hasher.update(text);
@@ -298,7 +299,7 @@ impl<'a> Looker<'a> {
                 return Err(io::ErrorKind::Interrupted.into());
             }
         }
-        if has_mark {
+        if is_encoded {
             self.decode(path, file, gather)?;
         } else if place < WINDOW as u64 {
             let text = std::mem::take(&mut self.buffer);
@@ -326,6 +327,11 @@ impl<'a> Looker<'a> {
         line: u64,
         gather: &mut dyn Gather,
     ) -> io::Result<bool> {
+        // ripgrep searches what follows the mark, and counts columns from there.
+        let (text, start) = match text.strip_prefix(b"\xef\xbb\xbf").filter(|_| start == 0) {
+            Some(text) => (text, 3),
+            None => (text, start),
+        };
         let mut sink = Hits { path, gather, start, line, more: true };
         self.searcher.search_slice(&self.pattern.matcher, text, &mut sink)?;
         Ok(sink.more)

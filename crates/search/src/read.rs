@@ -92,7 +92,7 @@ impl FileReader {
         mut collector: Option<(&mut Collector, u16)>,
     ) -> io::Result<(State, [u8; 32])> {
         let mut length = fill(&mut file, &mut self.buffer)?;
-        let state = match has_byte_order_mark(&self.buffer[..length]) {
+        let state = match has_utf16_mark(&self.buffer[..length]) {
             true => State::Whole,
             false => State::Indexed,
         };
@@ -146,9 +146,9 @@ impl FileReader {
     }
 }
 
-/// ripgrep decodes what begins with the mark of an encoding before it searches.
-pub(crate) fn has_byte_order_mark(text: &[u8]) -> bool {
-    [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| text.starts_with(mark))
+/// ripgrep decodes what begins with this mark before it searches.
+pub(crate) fn has_utf16_mark(text: &[u8]) -> bool {
+    text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff")
 }
 
 fn has_nul(text: &[u8]) -> bool {

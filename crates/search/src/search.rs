@@ -3,7 +3,10 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use pintle_auth::Scopes;
@@ -12,11 +15,12 @@ use pintle_engine::{CallContext, DynTool};
 use pintle_files::Files;
 
 use crate::{
-    build::{Build, Built, Mode, Observer, build, threads},
+    build::{Build, Built, Mode, Observer, Phase, build, threads},
     live::{Live, Snapshot, Unready, Watching},
     root::Root,
     store::Store,
     summary::Summary,
+    surroundings::Surroundings,
     tools,
     walk::Within,
 };
@@ -43,6 +47,19 @@ pub struct Search {
     limit: u64,
     /// The account for callers that asked last, until something changes.
     summaries: Mutex<Summaries>,
+    /// Whether the index is being refreshed without anybody having asked for it.
+    is_refreshing: AtomicBool,
+}
+
+/// Nobody watches, and nobody ends it.
+struct Unobserved;
+
+impl Observer for Unobserved {
+    fn step(&self, _: Phase, _: u64, _: u64) {}
+
+    fn has_ended(&self) -> bool {
+        false
+    }
 }
 
 struct Indexed {
@@ -65,12 +82,18 @@ impl Search {
             let store = Store::new(&state, &config.root);
             Indexed { live: Live::new(Arc::clone(&root), store.clone(), limit), store }
         });
-        Ok(Arc::new(Self { root, indexed, limit, summaries: Mutex::default() }))
+        Ok(Arc::new(Self {
+            root,
+            indexed,
+            limit,
+            summaries: Mutex::default(),
+            is_refreshing: AtomicBool::new(false),
+        }))
     }
 
-    /// The tools; files are shown through the files toolset.
-    pub fn tools(self: &Arc<Self>, files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
-        tools::all(self, files)
+    /// The tools; files are shown through the files toolset, and other parts of the server tell what they know.
+    pub fn tools(self: &Arc<Self>, files: &Arc<Files>, surroundings: Surroundings) -> Vec<Arc<dyn DynTool>> {
+        tools::all(self, files, surroundings)
     }
 
     /// A file was changed through the tools: searches that begin from now on see it.
@@ -98,10 +121,29 @@ impl Search {
     }
 
     /// The root as it is now.
-    pub(crate) fn snapshot(&self, call: &CallContext) -> Result<Snapshot, Fault> {
+    pub(crate) fn snapshot(self: &Arc<Self>, call: &CallContext) -> Result<Snapshot, Fault> {
         let indexed = self.indexed()?;
         let snapshot = indexed.live.snapshot(&|| call.has_ended());
+        if snapshot.is_ok() && indexed.live.is_heavy() {
+            self.refresh_behind();
+        }
         snapshot.map_err(|unready| self.unready(unready))
+    }
+
+    /// Brings what has changed into the index on disk, while searches go on.
+    fn refresh_behind(self: &Arc<Self>) {
+        if self.is_refreshing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let search = Arc::clone(self);
+        let refresh = move || {
+            // If that fails, searches stay as slow as they are, and the next one tries again.
+            let _ = search.build(Mode::Incremental, None, &Unobserved);
+            search.is_refreshing.store(false, Ordering::Release);
+        };
+        if std::thread::Builder::new().name("refresh".into()).spawn(refresh).is_err() {
+            self.is_refreshing.store(false, Ordering::Release);
+        }
     }
 
     /// The same, or nothing if there is no index.

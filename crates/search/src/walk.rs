@@ -235,3 +235,66 @@ pub(crate) fn passed_over(root: &Path, walk: &Walk, has_ended: &dyn Fn() -> bool
 pub(crate) fn absolute(root: &Path, path: &[u8]) -> PathBuf {
     if path.is_empty() { root.to_owned() } else { root.join(OsStr::from_bytes(path)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(root: &Path, within: Option<&Within>) -> Vec<String> {
+        let walk = walk(root, within, 2, &|_| {}, &|| false).expect("a walk");
+        walk.files.into_iter().map(|file| String::from_utf8(file.path).expect("text")).collect()
+    }
+
+    fn tree(paths: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        for (path, text) in paths {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+            std::fs::write(path, text).expect("a file");
+        }
+        root
+    }
+
+    #[test]
+    fn a_narrowed_walk_obeys_the_same_rules_and_finds_what_lies_below_its_targets() {
+        let root = tree(&[
+            (".ignore", "*.log\n/b/c/secret\n"),
+            ("a/one.txt", ""),
+            ("a/one.log", ""),
+            ("b/two.txt", ""),
+            ("b/c/three.txt", ""),
+            ("b/c/secret/four.txt", ""),
+        ]);
+        let within = |targets: &[&str]| Within::new(targets.iter().map(|target| target.as_bytes().to_vec()));
+        let all = [".ignore", "a/one.txt", "b/c/three.txt", "b/two.txt"];
+        assert_eq!(files(root.path(), None), all);
+        assert_eq!(files(root.path(), Some(&within(&["b/c"]))), ["b/c/three.txt"]);
+        assert_eq!(files(root.path(), Some(&within(&["b"]))), ["b/c/three.txt", "b/two.txt"]);
+        assert_eq!(files(root.path(), Some(&within(&["a/one.log", "a/one.txt"]))), ["a/one.txt"]);
+        assert_eq!(files(root.path(), Some(&within(&["b/c/secret/four.txt"]))), Vec::<String>::new());
+        assert_eq!(files(root.path(), Some(&within(&[""]))), all);
+        assert_eq!(files(root.path(), Some(&within(&[]))), Vec::<String>::new());
+    }
+
+    #[test]
+    fn everything_that_is_passed_over_is_counted_where_it_lies() {
+        let root = tree(&[
+            (".ignore", "*.log\nout/\n"),
+            ("a/one.txt", ""),
+            ("a/one.log", ""),
+            ("out/two.txt", ""),
+            ("out/deep/three.txt", ""),
+            (".git/HEAD", ""),
+        ]);
+        std::os::unix::fs::symlink("one.txt", root.path().join("a/link")).expect("a link");
+        let walk = walk(root.path(), None, 2, &|_| {}, &|| false).expect("a walk");
+        let counted = passed_over(root.path(), &walk, &|| false);
+        let of = |folder: &str| counted.get(folder.as_bytes()).cloned().unwrap_or_default();
+        assert_eq!(of("a"), BTreeMap::from([(Passed::Ignored, 1), (Passed::Link, 1)]));
+        assert_eq!(of("out"), BTreeMap::from([(Passed::Ignored, 1)]));
+        assert_eq!(of("out/deep"), BTreeMap::from([(Passed::Ignored, 1)]));
+        assert_eq!(of(".git"), BTreeMap::from([(Passed::Git, 1)]));
+        assert_eq!(counted.len(), 4);
+        assert_eq!(walk.files.len(), 2);
+    }
+}

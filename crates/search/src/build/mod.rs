@@ -8,7 +8,7 @@ mod ranked;
 mod spans;
 mod text;
 
-use std::{fs, io};
+use std::{fs, io, sync::OnceLock};
 
 use serde::Serialize;
 
@@ -251,7 +251,9 @@ fn with_older_changes(
     Ok(Changes { changed: walk.files, removed })
 }
 
-/// How much room there is.
+/// How many threads build and search.
 pub(crate) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(2, usize::from).clamp(1, 8)
+    // Asking reads several files.
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(2, usize::from).clamp(1, 8))
 }

@@ -105,6 +105,9 @@ struct Opened {
     stamp: Option<Stamp>,
 }
 
+/// Changes beyond this are better in a segment: each search reads them whole.
+const HEAVY_FILES: usize = 500;
+const HEAVY_BYTES: u64 = 32 << 20;
 /// Without events, a walk is trusted for this long.
 const TRUSTED: Duration = Duration::from_millis(500);
 
@@ -116,6 +119,12 @@ impl Live {
     /// A path was changed: the next snapshot has it.
     pub(crate) fn note(&self, path: &[u8]) {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+    }
+
+    /// Whether so much has changed since the index was built that searches are slowed down by it.
+    pub(crate) fn is_heavy(&self) -> bool {
+        let state = self.state();
+        state.opened.is_some() && (state.overlay.len() > HEAVY_FILES || state.overlay.bytes() > HEAVY_BYTES)
     }
 
     /// How changes from outside are seen.

@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn texts_without_a_match_are_told_apart() {
         for (expression, is_insensitive, matching, other) in [
-            ("PM_RESUME", false, "xPM_RESUMEx", "PM_RESU ESUME"),
+            ("PM_RESUME", false, "xPM_RESUMEx", "PM_RES UME"),
             ("[A-Z]+_SUSPEND", false, "X_SUSPEND", "SUSPEND"),
             (r"EXPORT_SYMBOL_GPL\(bpf_[a-z]+", false, "EXPORT_SYMBOL_GPL(bpf_x", "EXPORT_SYMBOL_GPL(foo"),
             ("foo|bar", false, "a bar", "a baz"),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 400, max_global_rejects: 100_000, ..ProptestConfig::default() })]
         #[test]
         fn every_match_has_what_is_required(
             expression in "(([abK]|ab|k|[a-c]|é|s){1,3}[+*?]?|\\(?(abc|a|bc)\\)?|\\((a|bcd)\\|(b|[kx]y)\\)(\\{2,3\\})?){1,5}",

@@ -238,3 +238,53 @@ impl PagedFile {
         Ok(u32::from_le_bytes(bytes.try_into().map_err(|_| Torn)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(folder: &Path, sections: &[(Section, Vec<u8>)]) -> std::path::PathBuf {
+        let path = folder.join("file");
+        let mut writer = PagedWriter::create(&path).expect("a file");
+        for (section, bytes) in sections {
+            writer.begin(*section).expect("a section");
+            writer.write_all(bytes).expect("written");
+        }
+        writer.finish().expect("finished");
+        path
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+        #[test]
+        fn sections_come_back_and_no_change_goes_unseen(
+            lengths in prop::collection::vec(0_usize..40_000, 1..5),
+            place in any::<prop::sample::Index>(),
+            flip in 1_u8..=255,
+            keep in any::<prop::sample::Index>(),
+        ) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let sections = lengths.iter().zip(1..).map(|(length, name): (&usize, Section)| {
+                (name, (0..*length).map(|byte| (byte as u32 * name) as u8).collect())
+            });
+            let sections = sections.collect::<Vec<(Section, Vec<u8>)>>();
+            let path = written(folder.path(), &sections);
+            let file = PagedFile::open(&path).expect("it opens");
+            for (name, bytes) in &sections {
+                prop_assert_eq!(file.bytes(file.section(*name)), Ok(bytes.as_slice()));
+            }
+            drop(file);
+
+            let good = std::fs::read(&path).expect("bytes");
+            let mut flipped = good.clone();
+            flipped[place.index(good.len())] ^= flip;
+            std::fs::remove_file(&path).expect("removed");
+            std::fs::write(&path, &flipped).expect("written");
+            prop_assert!(!PagedFile::open(&path).is_ok_and(|file| file.verify()));
+            std::fs::write(&path, &good[..keep.index(good.len())]).expect("written");
+            prop_assert!(!PagedFile::open(&path).is_ok_and(|file| file.verify()));
+        }
+    }
+}

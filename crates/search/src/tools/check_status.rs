@@ -2,20 +2,59 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, ErrorCode, Fault};
 use pintle_engine::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::search::Search;
+use crate::{
+    live::{Snapshot, Watching},
+    search::Search,
+    summary::Ready,
+    surroundings::Surroundings,
+};
 
-pub(crate) struct CheckStatus(pub(crate) Arc<Search>);
+pub(crate) struct CheckStatus(pub(crate) Arc<Search>, pub(crate) Arc<Surroundings>);
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Output {
-    /// Whether everything works.
+    /// Whether nothing is broken.
     ok: bool,
+    /// Each thing that the server can do, and whether it can do it now.
+    capabilities: Vec<Capability>,
+    /// What a person should see to.
+    warnings: Vec<Warning>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Capability {
+    /// What it is.
+    name: &'static str,
+    /// Whether it works.
+    state: State,
+}
+
+/// Whether something works.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// It works.
+    Works,
+    /// It was not set up.
+    Off,
+    /// It is set up and does not work.
+    Broken,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Warning {
+    /// What is wrong.
+    message: String,
+    /// What to do about it.
+    remedy: String,
 }
 
 impl ToolOutput for Output {}
@@ -31,7 +70,85 @@ impl Tool for CheckStatus {
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, _: NoArguments, call: CallContext) -> Result<Output, Fault> {
-        let search = Arc::clone(&self.0);
-        call.compute(move |call| Ok(Output { ok: search.snapshot_if_any(call)?.is_some() })).await?
+        let (search, around) = (Arc::clone(&self.0), Arc::clone(&self.1));
+        call.compute(move |call| check(&search, &around, call)).await?
+    }
+}
+
+fn check(search: &Arc<Search>, around: &Surroundings, call: &CallContext) -> Result<Output, Fault> {
+    let mut checks = Checks::default();
+    let can_read = std::fs::read_dir(search.root_path()).map(drop);
+    checks.add("files", if can_read.is_ok() { State::Works } else { State::Broken });
+    if let Err(error) = can_read {
+        checks.warn(format!("the root cannot be read: {error}"), "see that it exists and may be read");
+    }
+    let snapshot = match search.snapshot(call) {
+        Ok(snapshot) => Some(snapshot),
+        Err(fault) if fault.code == ErrorCode::Cancelled => return Err(fault),
+        Err(fault) => {
+            let state = if fault.code == ErrorCode::NoIndex { State::Off } else { State::Broken };
+            for name in ["text search", "word search", "symbol search"] {
+                checks.add(name, state);
+            }
+            checks.warn(fault.message.clone(), fault.hint.as_deref().unwrap_or("call index_build"));
+            None
+        }
+    };
+    if let Some(snapshot) = &snapshot {
+        checks.searches(snapshot);
+    }
+    match search.watching() {
+        Watching::Events => checks.add("watching", State::Works),
+        Watching::NotYet => checks.add("watching", State::Off),
+        Watching::Walking(problem) => {
+            checks.add("watching", State::Broken);
+            let message = format!("changes from outside are looked for before each search: {problem}");
+            checks.warn(message, "raise fs.inotify.max_user_watches (sysctl), then start the server again");
+        }
+    }
+    let git = match pintle_git::status(search.root_path(), &|| call.has_ended()) {
+        Ok(Some(_)) => State::Works,
+        Ok(None) => State::Off,
+        Err(problem) => {
+            checks.warn(format!("git's state cannot be read: {problem}"), "run `git fsck` in the root");
+            State::Broken
+        }
+    };
+    checks.add("git", git);
+    checks.add("schemas", if around.schemas.is_empty() { State::Off } else { State::Works });
+    checks.add("backend", if around.has_backend { State::Works } else { State::Off });
+    for warning in &around.warnings {
+        checks.warn(warning.clone(), "mend it and start the server again");
+    }
+    let ok = checks.capabilities.iter().all(|capability| capability.state != State::Broken);
+    Ok(Output { ok, capabilities: checks.capabilities, warnings: checks.warnings })
+}
+
+#[derive(Default)]
+struct Checks {
+    capabilities: Vec<Capability>,
+    warnings: Vec<Warning>,
+}
+
+impl Checks {
+    fn add(&mut self, name: &'static str, state: State) {
+        self.capabilities.push(Capability { name, state });
+    }
+
+    fn warn(&mut self, message: String, remedy: &str) {
+        self.warnings.push(Warning { message, remedy: remedy.to_owned() });
+    }
+
+    fn searches(&mut self, snapshot: &Snapshot) {
+        let ready = Ready::of(snapshot);
+        let searches =
+            [("text search", ready.text), ("word search", ready.words), ("symbol search", ready.symbols)];
+        for (name, is_ready) in searches {
+            self.add(name, if is_ready { State::Works } else { State::Off });
+        }
+        if !(ready.words && ready.symbols) {
+            let message = "words or symbols are not built yet".to_owned();
+            self.warn(message, "wait for index_build to end, or call it");
+        }
     }
 }

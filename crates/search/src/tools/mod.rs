@@ -19,17 +19,24 @@ pub(crate) use search::{filter_of, search_now};
 use crate::{
     search::Search,
     summary::{Ready, Summary},
+    surroundings::Surroundings,
 };
 
-pub(crate) fn all(search: &Arc<Search>, files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
+pub(crate) fn all(
+    search: &Arc<Search>,
+    files: &Arc<Files>,
+    surroundings: Surroundings,
+) -> Vec<Arc<dyn DynTool>> {
     let search = || Arc::clone(search);
+    let surroundings = Arc::new(surroundings);
+    let around = || Arc::clone(&surroundings);
     vec![
-        erase(check_status::CheckStatus(search())),
+        erase(check_status::CheckStatus(search(), around())),
         erase(index_build::IndexBuild(search())),
         erase(index_status::IndexStatus(search())),
         erase(search::SearchTool(search())),
         erase(show_file::ShowFile(Arc::clone(files))),
-        erase(workspace_status::WorkspaceStatus(search())),
+        erase(workspace_status::WorkspaceStatus(search(), around())),
     ]
 }
 

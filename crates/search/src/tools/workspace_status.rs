@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, Fault};
+use bstr::ByteSlice;
+use pintle_auth::Scopes;
+use pintle_contract::{Annotations, Fault, WorkspacePath};
 use pintle_engine::{CallContext, NoArguments, Tool, ToolOutput};
+use pintle_git::GitStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::index_status;
-use crate::search::Search;
+use crate::{
+    query::may_read,
+    search::Search,
+    surroundings::{Binding, Limits, Surroundings},
+};
 
-pub(crate) struct WorkspaceStatus(pub(crate) Arc<Search>);
+pub(crate) struct WorkspaceStatus(pub(crate) Arc<Search>, pub(crate) Arc<Surroundings>);
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -18,9 +25,49 @@ pub(crate) struct WorkspaceStatus(pub(crate) Arc<Search>);
 pub(crate) struct Output {
     /// The folder that the tools see as `/`.
     root: String,
+    /// What git says, if the root is a repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git: Option<Git>,
+    /// Why git's state is not known, if it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_problem: Option<String>,
     /// The search index, as `index_status` tells it.
     index: index_status::Output,
+    /// The names of the schemas.
+    schemas: Vec<String>,
+    /// The files that are bound to a schema.
+    bindings: Vec<Binding>,
+    /// The server's limits.
+    limits: Limits,
 }
+
+/// What git says.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Git {
+    /// The commit; only for callers that may read the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
+    /// The branch, unless the head is detached; only for callers that may read the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// The files that differ from the commit, of those that the caller may read.
+    dirty: Vec<DirtyFile>,
+    /// Whether there are more of them.
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct DirtyFile {
+    /// The file, relative to the root.
+    path: String,
+    /// `added`, `modified`, `deleted`, `untracked` or `conflicted`.
+    change: &'static str,
+}
+
+/// As many dirty files are told.
+const MOST_DIRTY: usize = 10_000;
 
 impl ToolOutput for Output {}
 
@@ -34,11 +81,48 @@ impl Tool for WorkspaceStatus {
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, _: NoArguments, call: CallContext) -> Result<Output, Fault> {
-        let search = Arc::clone(&self.0);
-        let work = move |call: &CallContext| {
-            let index = index_status::status(&search, call)?;
-            Ok(Output { root: search.root_path().display().to_string(), index })
-        };
-        call.compute(work).await?
+        let (search, around) = (Arc::clone(&self.0), Arc::clone(&self.1));
+        call.compute(move |call| status(&search, &around, call)).await?
     }
+}
+
+fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<Output, Fault> {
+    let scopes = call.caller().scopes();
+    let (git, git_problem) = match pintle_git::status(search.root_path(), &|| call.has_ended()) {
+        Ok(status) => (status.map(|status| told(status, scopes)), None),
+        Err(problem) => (None, Some(problem.to_string())),
+    };
+    Ok(Output {
+        root: search.root_path().display().to_string(),
+        git,
+        git_problem,
+        index: index_status::status(search, call)?,
+        schemas: around.schemas.clone(),
+        bindings: around.bindings.iter().filter(|binding| is_told(scopes, binding)).cloned().collect(),
+        limits: around.limits,
+    })
+}
+
+fn told(status: GitStatus, scopes: &Scopes) -> Git {
+    let may_read_git = may_read(scopes, b".git/HEAD");
+    let dirty = status.dirty.iter().filter(|dirty| may_read(scopes, &dirty.path));
+    let dirty = dirty
+        .map(|dirty| DirtyFile { path: dirty.path.to_str_lossy().into_owned(), change: dirty.change.name() });
+    let mut dirty = dirty.take(MOST_DIRTY + 1).collect::<Vec<_>>();
+    let truncated = dirty.len() > MOST_DIRTY;
+    dirty.truncate(MOST_DIRTY);
+    Git {
+        head: status.head.filter(|_| may_read_git),
+        branch: status.branch.filter(|_| may_read_git),
+        dirty,
+        truncated,
+    }
+}
+
+/// Whether a caller may know of a binding: if it may read where the bound files lie.
+fn is_told(scopes: &Scopes, binding: &Binding) -> bool {
+    let plain = binding.path.split(['*', '?', '[', '{']).next().unwrap_or_default();
+    let folder = plain.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let folder = if plain == binding.path { plain } else { folder };
+    WorkspacePath::parse(folder).is_ok_and(|folder| scopes.may_read(&folder))
 }

@@ -1,0 +1,153 @@
+//! A tree that is made here, the same each time: what a build leaves behind rather than what people write. Minified
+//! scripts in one line, records of JSON in long lines, text, and files that are no text.
+
+use std::{fs, path::Path};
+
+use super::{
+    groups::{Group, PLANTED},
+    tree::{self, Tree},
+};
+
+/// What text is made of.
+const WORDS: [&str; 24] = [
+    "return",
+    "function",
+    "value",
+    "index",
+    "length",
+    "this",
+    "prototype",
+    "call",
+    "apply",
+    "push",
+    "map",
+    "filter",
+    "typeof",
+    "undefined",
+    "null",
+    "window",
+    "document",
+    "module",
+    "exports",
+    "require",
+    "state",
+    "props",
+    "render",
+    "key",
+];
+
+pub fn make(quick: bool) -> Result<Tree, String> {
+    let workspace = tree::workspace();
+    let (root, scale) = (workspace.root(), if quick { 1 } else { 5 });
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for number in 0..scale {
+        let folder = root.join(format!("part-{number}"));
+        fs::create_dir(&folder).expect("a folder");
+        let write = |name: &str, content: Vec<u8>| write(&folder, name, content);
+        write("bundle.min.js", minified(&mut random, 6 << 20));
+        write("vendor.min.js", minified(&mut random, 3 << 20));
+        write("style.min.css", minified(&mut random, 1 << 20));
+        write("records.jsonl", records(&mut random, 6 << 20, 200 << 10));
+        write("events.jsonl", records(&mut random, 4 << 20, 8 << 10));
+        write("data.json", records(&mut random, 3 << 20, 3 << 20));
+        for part in 0..200 {
+            write(&format!("module-{part:03}.js"), lines(&mut random, 8 << 10));
+        }
+        for part in 0..8 {
+            write(&format!("image-{part}.bin"), noise(&mut random, 256 << 10));
+        }
+    }
+    Ok(Tree {
+        name: "long lines",
+        workspace,
+        is_judged: false,
+        suits_codesearch: false,
+        groups: Group::of_planted(&["return"]),
+        common: &["return", "function", "prototype"],
+    })
+}
+
+fn write(folder: &Path, name: &str, content: Vec<u8>) {
+    fs::write(folder.join(name), content).expect("room for a file");
+}
+
+/// One line without an end.
+fn minified(random: &mut Random, size: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(size + 64);
+    while text.len() < size {
+        text.extend_from_slice(random.word().as_bytes());
+        text.push(b"().,;{}=+!:?"[random.below(12)]);
+        if random.below(4) == 0 {
+            text.extend_from_slice(format!("{:x}", random.next() >> 44).as_bytes());
+        }
+        random.plant(&mut text);
+    }
+    text
+}
+
+/// Lines that are objects of a given length or a little more.
+fn records(random: &mut Random, size: usize, length: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(size + length);
+    while text.len() < size {
+        let end = text.len() + length;
+        text.extend_from_slice(b"{\"id\":0");
+        while text.len() < end {
+            let (key, value) = (random.word(), random.next() >> 32);
+            text.extend_from_slice(format!(",\"{key}_{}\":\"{value:x}\"", random.below(1000)).as_bytes());
+            random.plant(&mut text);
+        }
+        text.extend_from_slice(b"}\n");
+    }
+    text
+}
+
+/// Lines as people write them.
+fn lines(random: &mut Random, size: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(size + 128);
+    while text.len() < size {
+        text.extend_from_slice(&b"        "[..2 * random.below(5)]);
+        for _ in 0..=random.below(8) {
+            text.extend_from_slice(random.word().as_bytes());
+            text.push(b' ');
+        }
+        random.plant(&mut text);
+        text.extend_from_slice(b";\n");
+    }
+    text
+}
+
+/// Bytes that are no text, as the first of them says.
+fn noise(random: &mut Random, size: usize) -> Vec<u8> {
+    let mut bytes = vec![0];
+    while bytes.len() < size {
+        bytes.extend_from_slice(&random.next().to_le_bytes());
+    }
+    bytes
+}
+
+/// A generator that begins with its seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).expect("a small number")
+    }
+
+    fn word(&mut self) -> &'static str {
+        WORDS[self.below(WORDS.len())]
+    }
+
+    /// Puts a rare literal in, once in a long while.
+    fn plant(&mut self, text: &mut Vec<u8>) {
+        if self.below(100_000) == 0 {
+            text.extend_from_slice(format!(" {PLANTED}{} ", self.below(4)).as_bytes());
+        }
+    }
+}

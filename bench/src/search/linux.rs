@@ -1,0 +1,73 @@
+//! The sources of Linux 6.1, which the bars are for.
+//!
+//! The files are links to those of the fetched tree, and are never written to: what is changed gets a file of its own.
+
+use std::{env, fs, path::Path};
+
+use super::{
+    groups::{Group, Query},
+    tree::{self, Tree},
+};
+
+pub fn make(_quick: bool) -> Result<Tree, String> {
+    // Another copy of the tree may be named.
+    let source = env::var_os("PINTLE_BENCH_TREE").or_else(|| env::var_os("BENCH_LINUX"));
+    let source = source.filter(|path| !path.is_empty()).ok_or("the sources of Linux could not be fetched")?;
+    let source = Path::new(&source);
+    let workspace = tree::workspace();
+    let root = workspace.root();
+    tree::copy(source, &root, &mut |file, place| {
+        if fs::hard_link(file, place).is_err() {
+            fs::copy(file, place).expect("room for the tree");
+        }
+    });
+    heed_no_packaging(&root.join(".gitignore"));
+    Ok(Tree {
+        name: "Linux 6.1",
+        workspace,
+        is_judged: true,
+        suits_codesearch: true,
+        groups: groups(),
+        common: &["return", "struct", "static", "include", "unsigned"],
+    })
+}
+
+/// Debian's package adds a rule that ignores the whole tree.
+fn heed_no_packaging(ignored: &Path) {
+    let Ok(rules) = fs::read_to_string(ignored) else { return };
+    let own: Vec<&str> = rules.lines().take_while(|line| *line != "/*").collect();
+    // Removed first, since it is a link.
+    fs::remove_file(ignored).expect("a file of ours");
+    fs::write(ignored, own.join("\n") + "\n").expect("a file");
+}
+
+fn groups() -> Vec<Group> {
+    let literals = |patterns: &[&str]| patterns.iter().map(|pattern| Query::literal(pattern)).collect();
+    vec![
+        Group::absent_and_rare(literals(&[
+            "ZZZ_notthere",
+            "no_such_function_here",
+            "pm_runtime_never_put",
+            "bpf_prog_array_free_sleepable",
+            "tcp_fastopen_cookie_gen",
+            "ntfs_attr_make_non_resident",
+            "zstd_compress_bound",
+        ])),
+        Group::no_hit_in_codesearch(literals(&["ZZZ_notthere"])),
+        Group::selective_in_codesearch(vec![
+            Query::literal("ntfs_attr_make_non_resident"),
+            Query::regex(r"EXPORT_SYMBOL_GPL\(bpf_[a-z]+"),
+        ]),
+        Group::common_in_codesearch(literals(&["PM_RESUME"])),
+        Group::every_line(literals(&["return"])),
+        Group::short(literals(&["~", "zq", "if"])),
+        Group::any_case(
+            ["zzz_NotThere", "Pm_Resume", "NTFS_attr_make_NON_resident"].map(Query::any_case).to_vec(),
+        ),
+        Group::told(vec![
+            Query::literal("struct file_operations"),
+            Query::regex("[A-Z]+_SUSPEND"),
+            Query::regex(r"\w{5}\s+\w{5}\s+\w{5}\s+\w{5}\s+\w{5}"),
+        ]),
+    ]
+}

@@ -1,0 +1,85 @@
+//! The bars of search: the index against `cindex`, queries against ripgrep and `csearch`, and the server's own calls.
+//!
+//! The bars are for the sources of Linux 6.1, some 78,000 files and 1.3 GB, where on two cores ripgrep takes some
+//! 525 ms for a word that is not there, `csearch` 2 ms, and `cindex` 14 s for its index. What is hoped for lies beyond:
+//!
+//! | what | bar | hoped for |
+//! | --- | --- | --- |
+//! | text ready, against a whole `cindex` | at most 0.6 | 0.3 |
+//! | words and symbols ready, against the same | at most 8 | 6 |
+//! | size of the n-grams, and of everything, in % of the tree | at most 13, 30 | 10, 22 |
+//! | peak memory of the build, in MiB | at most 450 | 250 |
+//! | absent and rare literals, against ripgrep | at least 80 | 150 |
+//! | no hit, selective, common n-grams, against `csearch` | at least 1, 2, 20 | 2, 3, 60 |
+//! | all lines of a very common literal, against ripgrep | at least 1.5 | 2.5 |
+//! | patterns of one or two characters, time against ripgrep's | at most 1.05 | 1 |
+//! | literals in any case, against ripgrep | at least 8 | 40 |
+//! | the first 20 hits of a common literal from the server, in ms | at most 3 | 1 |
+//! | refresh after 100 changed files, in % of a full build | at most 5 | 1 |
+//!
+//! The quick form takes crates that Cargo has unpacked for the build, and tells its figures without judging them: a
+//! small tree flatters ripgrep. Both forms take a second tree that is made here, of very long lines.
+//!
+//! Times are of whole processes, from the start to the end of what they print, on two processors and a warm cache. No
+//! query is timed before its hits were found to be ripgrep's; a difference fails the run.
+
+mod build;
+mod generated;
+mod groups;
+mod hits;
+mod linux;
+mod measure;
+mod peers;
+mod pintle;
+mod processors;
+mod program;
+mod refresh;
+mod registry;
+mod serve;
+mod tree;
+
+use self::{peers::Peers, pintle::Pintle, processors::Processors, tree::Tree};
+use crate::report::Report;
+
+/// What the measurements have in common.
+struct Bench<'a> {
+    report: &'a mut Report,
+    tree: &'a Tree,
+    peers: &'a Peers,
+    quick: bool,
+}
+
+pub fn run(report: &mut Report, quick: bool) {
+    let _processors = Processors::take_two();
+    let peers = Peers::find();
+    let can_search = pintle::has_search().inspect_err(|why| report.fail(why)).is_ok();
+    // Each is gone before the next is made: they are large.
+    let makers: [fn(bool) -> Result<Tree, String>; 2] =
+        if quick { [registry::make, generated::make] } else { [linux::make, generated::make] };
+    for make in makers {
+        match make(quick) {
+            Ok(tree) => {
+                let mut bench = Bench { report: &mut *report, tree: &tree, peers: &peers, quick };
+                if can_search { compare(&mut bench) } else { measure::tell_peers(&mut bench) }
+            }
+            Err(why) => report.leave_out("search in a tree", &why),
+        }
+    }
+}
+
+fn compare(bench: &mut Bench<'_>) {
+    // A part of a subject's name, for a closer look at one. All need an index.
+    let only = std::env::var("BENCH_CASE").unwrap_or_default();
+    let wanted = |name: &str| name.contains(&only);
+    let pintle = Pintle::new(bench.tree);
+    let full = build::run(bench, &pintle, if bench.quick || !wanted("build") { 1 } else { 3 });
+    if wanted("queries") {
+        measure::run(bench, &pintle);
+    }
+    if wanted("serve") {
+        serve::run(bench);
+    }
+    if wanted("refresh") {
+        refresh::run(bench, full);
+    }
+}

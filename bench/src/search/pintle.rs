@@ -1,0 +1,82 @@
+//! Pintle's commands on a tree.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use super::{
+    groups::Query,
+    program::{self, Cost},
+    tree::Tree,
+};
+use crate::drive;
+
+pub struct Pintle {
+    root: PathBuf,
+    state: PathBuf,
+}
+
+/// An error if the commands are not there.
+pub fn has_search() -> Result<(), String> {
+    for name in ["index", "search"] {
+        let output = Command::new(drive::binary("pintle")).args([name, "--help"]).output();
+        if !output.expect("pintle runs").status.success() {
+            return Err(format!("pintle has no command `{name}`: the peers are measured alone"));
+        }
+    }
+    Ok(())
+}
+
+impl Pintle {
+    /// With the state folder that the servers of the tree's workspace have, too.
+    pub fn new(tree: &Tree) -> Self {
+        Self { root: tree.root(), state: tree.workspace.folder().join("state") }
+    }
+
+    /// The command for a query, with the numbers of lines or without.
+    pub fn search(&self, query: &Query, numbered: bool) -> Command {
+        let mut command = self.command("search");
+        command.args(numbered.then_some("-n"));
+        command.args(["--match", if query.is_regex { "regex" } else { "literal" }]);
+        command.args(["--case", if query.any_case { "insensitive" } else { "sensitive" }]);
+        command.arg("--").arg(&query.pattern);
+        command
+    }
+
+    /// Builds the index anew, until all is ready, and gives what was told about it.
+    pub fn build(&self) -> (Value, Cost) {
+        if self.state.exists() {
+            fs::remove_dir_all(&self.state).expect("a state folder of ours");
+        }
+        fs::create_dir(&self.state).expect("a state folder");
+        let cost = program::cost(self.command("index").arg("--phases-json"));
+        let last = cost.printed.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let phases = serde_json::from_slice(last).expect("the phases as JSON in the last line");
+        (phases, cost)
+    }
+
+    /// How many bytes lie in the state folder.
+    pub fn state_bytes(&self) -> u64 {
+        bytes(&self.state)
+    }
+
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(drive::binary("pintle"));
+        command.arg(name).arg("--root").arg(&self.root).arg("--state-dir").arg(&self.state);
+        command
+    }
+}
+
+/// The bytes of all files beneath a folder.
+fn bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let size = |entry: fs::DirEntry| {
+        let about = entry.metadata().expect("an entry that stays");
+        if about.is_dir() { bytes(&entry.path()) } else { about.len() }
+    };
+    entries.map(size).sum()
+}

@@ -1,0 +1,259 @@
+//! What `.gitattributes` says of a file, as far as it decides how its content is compared.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{
+    pattern::Pattern,
+    problem::Problem,
+    repository::Repository,
+    root::{open_file_in, read_all},
+};
+
+/// More than anybody writes.
+const LIMIT: u64 = 4 << 20;
+/// As many folders are remembered.
+const MOST_FOLDERS: usize = 4096;
+/// Macros may name macros.
+const DEEPEST_MACRO: usize = 8;
+const NAME: &[u8] = b".gitattributes";
+
+/// What git does with line endings before a file becomes a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    /// Nothing.
+    None,
+    /// It makes line feeds of them.
+    Always,
+    /// The same, if the file looks like text.
+    Text,
+}
+
+/// What is known of the attributes in a work tree. It is read where it is asked for.
+pub(crate) struct Attributes<'a> {
+    repository: &'a Repository,
+    folders: HashMap<Vec<u8>, Arc<Rules>>,
+    /// Those of the repository, which go before all others.
+    own: Option<Arc<Rules>>,
+}
+
+#[derive(Default)]
+struct Rules {
+    rules: Vec<(Pattern, Vec<Assignment>)>,
+    macros: HashMap<Vec<u8>, Vec<Assignment>>,
+}
+
+struct Assignment {
+    name: Vec<u8>,
+    value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Set,
+    Unset,
+    /// As if nothing had been said.
+    Unspecified,
+    Text(Vec<u8>),
+}
+
+impl<'a> Attributes<'a> {
+    pub(crate) fn new(repository: &'a Repository) -> Self {
+        Self { repository, folders: HashMap::new(), own: None }
+    }
+
+    /// How the line endings of a file are converted.
+    pub(crate) fn conversion(&mut self, path: &[u8]) -> Result<Conversion, Problem> {
+        let lists = self.lists(path)?;
+        let mut found = Found::default();
+        for (depth, rules) in &lists {
+            let own = path.get(*depth..).unwrap_or_default();
+            for (_, assignments) in
+                rules.rules.iter().rev().filter(|(pattern, _)| pattern.matches(own, false))
+            {
+                found.take(assignments, &lists, 0);
+            }
+        }
+        Ok(found.conversion(self.repository.config.auto_crlf))
+    }
+
+    /// What applies to a path, the strongest first, with how many bytes of the path are the folder it was written in.
+    fn lists(&mut self, path: &[u8]) -> Result<Vec<(usize, Arc<Rules>)>, Problem> {
+        let own = match &self.own {
+            Some(own) => Arc::clone(own),
+            None => {
+                let text = self.repository.read("info/attributes", LIMIT)?.unwrap_or_default();
+                Arc::clone(self.own.insert(Arc::new(parse(&text))))
+            }
+        };
+        let mut lists = vec![(0, own)];
+        let slashes = memchr::memrchr_iter(b'/', path).map(|slash| slash + 1);
+        for depth in slashes.chain([0]) {
+            lists.push((depth, self.folder(&path[..depth])?));
+        }
+        Ok(lists)
+    }
+
+    fn folder(&mut self, path: &[u8]) -> Result<Arc<Rules>, Problem> {
+        if let Some(rules) = self.folders.get(path) {
+            return Ok(Arc::clone(rules));
+        }
+        let opened = self.repository.root.open_folder(path.strip_suffix(b"/").unwrap_or(path));
+        // As in git, neither a link nor what cannot be read says anything.
+        let rules = match opened.and_then(|folder| open_file_in(folder, NAME)) {
+            Ok(file) => parse(&read_all(&file, &[path, NAME].concat(), LIMIT)?),
+            Err(_) => Rules::default(),
+        };
+        if self.folders.len() == MOST_FOLDERS {
+            self.folders.clear();
+        }
+        let rules = Arc::new(rules);
+        self.folders.insert(path.to_vec(), Arc::clone(&rules));
+        Ok(rules)
+    }
+}
+
+/// What was found of the attributes that count; what was found first is stronger.
+#[derive(Default)]
+struct Found {
+    text: Option<Value>,
+    crlf: Option<Value>,
+    eol: Option<Value>,
+}
+
+impl Found {
+    fn take(&mut self, assignments: &[Assignment], lists: &[(usize, Arc<Rules>)], depth: usize) {
+        for Assignment { name, value } in assignments.iter().rev() {
+            match &name[..] {
+                b"text" => drop(self.text.get_or_insert_with(|| value.clone())),
+                b"crlf" => drop(self.crlf.get_or_insert_with(|| value.clone())),
+                b"eol" => drop(self.eol.get_or_insert_with(|| value.clone())),
+                name if *value == Value::Set && depth < DEEPEST_MACRO => {
+                    let own = lists.iter().find_map(|(_, rules)| rules.macros.get(name));
+                    match own {
+                        Some(assignments) => self.take(assignments, lists, depth + 1),
+                        None if name == b"binary" => drop(self.text.get_or_insert(Value::Unset)),
+                        None => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn conversion(&self, is_automatic: bool) -> Conversion {
+        let said = |value: &Option<Value>| match value {
+            Some(Value::Set) => Some(Conversion::Always),
+            Some(Value::Unset) => Some(Conversion::None),
+            Some(Value::Text(text)) if text == b"auto" => Some(Conversion::Text),
+            Some(Value::Text(text)) if text == b"input" => Some(Conversion::Always),
+            _ => None,
+        };
+        let has_ending = matches!(&self.eol, Some(Value::Text(text)) if matches!(&text[..], b"lf" | b"crlf"));
+        match said(&self.text).or_else(|| said(&self.crlf)) {
+            Some(conversion) => conversion,
+            None if has_ending => Conversion::Always,
+            None if is_automatic => Conversion::Text,
+            None => Conversion::None,
+        }
+    }
+}
+
+fn parse(text: &[u8]) -> Rules {
+    const MACRO: &[u8] = b"[attr]";
+    let mut rules = Rules::default();
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let (first, rest) = match quoted(line) {
+            Some(found) => found,
+            None => {
+                let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+                (line[..end].to_vec(), &line[end..])
+            }
+        };
+        let words = rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let assignments = words.map(assignment).collect();
+        match first.strip_prefix(MACRO) {
+            Some(name) => drop(rules.macros.insert(name.to_vec(), assignments)),
+            // Git does not take patterns that take something back.
+            None if first.starts_with(b"!") => {}
+            None => rules.rules.push((Pattern::new(&first), assignments)),
+        }
+    }
+    rules
+}
+
+fn assignment(word: &[u8]) -> Assignment {
+    let (name, value) = if let Some(name) = word.strip_prefix(b"-") {
+        (name, Value::Unset)
+    } else if let Some(name) = word.strip_prefix(b"!") {
+        (name, Value::Unspecified)
+    } else if let Some(at) = memchr::memchr(b'=', word) {
+        (&word[..at], Value::Text(word[at + 1..].to_vec()))
+    } else {
+        (word, Value::Set)
+    };
+    Assignment { name: name.to_vec(), value }
+}
+
+/// A pattern in quotes, and what follows it.
+fn quoted(line: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut rest = line.strip_prefix(b"\"")?;
+    let mut text = Vec::new();
+    loop {
+        let (first, more) = rest.split_first()?;
+        rest = more;
+        match first {
+            b'"' => return Some((text, rest)),
+            b'\\' => {
+                let (escaped, more) = rest.split_first()?;
+                rest = more;
+                text.push(match escaped {
+                    b'n' => b'\n',
+                    b't' => b'\t',
+                    b'r' => b'\r',
+                    b'0'..=b'3' => {
+                        let (digits, more) = rest.split_at_checked(2)?;
+                        rest = more;
+                        let digits = [*escaped, digits[0], digits[1]];
+                        u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok()?
+                    }
+                    other => *other,
+                });
+            }
+            byte => text.push(*byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversion(text: &str, path: &str) -> Conversion {
+        let lists = vec![(0, Arc::new(parse(text.as_bytes())))];
+        let mut found = Found::default();
+        for (pattern, assignments) in lists[0].1.rules.iter().rev() {
+            if pattern.matches(path.as_bytes(), false) {
+                found.take(assignments, &lists, 0);
+            }
+        }
+        found.conversion(false)
+    }
+
+    #[test]
+    fn attributes_decide_about_line_endings() {
+        assert_eq!(conversion("* text=auto", "a"), Conversion::Text);
+        assert_eq!(conversion("* text=auto\n*.png binary", "a.png"), Conversion::None);
+        assert_eq!(conversion("*.c text\n*.c -text", "a.c"), Conversion::None);
+        assert_eq!(conversion("*.c text -text", "a.c"), Conversion::None);
+        assert_eq!(conversion("*.c text !text", "a.c"), Conversion::None);
+        assert_eq!(conversion("*.c eol=crlf", "a.c"), Conversion::Always);
+        assert_eq!(conversion("\"a b\" text", "a b"), Conversion::Always);
+        assert_eq!(conversion("[attr]raw -text\n* text\n*.x raw", "a.x"), Conversion::None);
+        assert_eq!(conversion("[attr]a b\n[attr]b a\n* a", "x"), Conversion::None);
+        assert_eq!(conversion("!* text\n# * text\n", "x"), Conversion::None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Why the state of a work tree cannot be told.
+
+use std::io;
+
+/// Why the state of a work tree cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// Whoever asked does not wait any more.
+    #[error("the call has ended")]
+    Ended,
+    /// Something that has to be there cannot be read.
+    #[error("{what} cannot be read: {reason}")]
+    Unreadable {
+        /// What it is, by its path in the root.
+        what: String,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// Something is not what it should be.
+    #[error("{what} is damaged: {reason}")]
+    Damaged {
+        /// What it is.
+        what: String,
+        /// What was found.
+        reason: String,
+    },
+    /// Something is larger than what is read.
+    #[error("{what} is too large: more than {limit} {unit}")]
+    TooLarge {
+        /// What it is.
+        what: String,
+        /// How much would have been read.
+        limit: u64,
+        /// What the limit counts.
+        unit: &'static str,
+    },
+    /// The repository uses something that is not understood here.
+    #[error("the repository uses {0}, which is not supported")]
+    Unsupported(String),
+    /// An object is in none of the places that are looked at.
+    #[error("the object {0} is not in the repository; objects that are kept elsewhere are not looked for")]
+    MissingObject(String),
+}
+
+impl Problem {
+    pub(crate) fn damaged(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Damaged { what: what.into(), reason: reason.into() }
+    }
+
+    pub(crate) fn unreadable(what: impl Into<String>, reason: impl Into<io::Error>) -> Self {
+        Self::Unreadable { what: what.into(), reason: reason.into() }
+    }
+
+    pub(crate) fn too_many_bytes(what: impl Into<String>, limit: u64) -> Self {
+        Self::TooLarge { what: what.into(), limit, unit: "bytes" }
+    }
+}
+
+/// Asked now and then: whether nobody waits for the answer any more.
+pub(crate) type HasEnded<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// An error once nobody waits any more.
+pub(crate) fn go_on(has_ended: HasEnded<'_>) -> Result<(), Problem> {
+    if has_ended() { Err(Problem::Ended) } else { Ok(()) }
+}

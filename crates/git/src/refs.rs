@@ -1,0 +1,112 @@
+//! What the head is: a branch, a commit, or a branch without one.
+
+use std::io::{BufRead, BufReader, Read};
+
+use rustix::io::Errno;
+
+use crate::{
+    hash::ObjectId,
+    problem::{HasEnded, Problem, go_on},
+    repository::Repository,
+};
+
+/// As many refs may lead one to another.
+const MOST_STEPS: usize = 5;
+const REF_LIMIT: u64 = 64 << 10;
+const PACKED_LINE_LIMIT: u64 = 64 << 10;
+
+/// Where the work tree stands.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Head {
+    /// None before the first commit.
+    pub(crate) commit: Option<ObjectId>,
+    /// None if no branch is checked out.
+    pub(crate) branch: Option<String>,
+}
+
+/// Reads the head.
+pub(crate) fn head(repository: &Repository, has_ended: HasEnded<'_>) -> Result<Head, Problem> {
+    let mut name = String::from("HEAD");
+    for step in 0..=MOST_STEPS {
+        let is_head = step == 0;
+        let branch = (!is_head).then(|| name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned());
+        let Some(content) = repository.read(&name, REF_LIMIT)? else {
+            if is_head {
+                return Err(Problem::damaged("HEAD", "it is not there"));
+            }
+            let commit = packed(repository, &name, has_ended)?;
+            return Ok(Head { commit, branch });
+        };
+        let content = content.trim_ascii_end();
+        let Some(next) = content.strip_prefix(b"ref:") else {
+            // Something may follow the name.
+            let digits = content.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+            let commit = ObjectId::from_digits(digits, repository.config.hash);
+            let commit = commit.ok_or_else(|| Problem::damaged(&name, "it names no commit and no ref"))?;
+            return Ok(Head { commit: Some(commit), branch });
+        };
+        let next = std::str::from_utf8(next.trim_ascii_start()).ok().filter(|next| is_ref(next));
+        name = next.ok_or_else(|| Problem::damaged(&name, "it leads to no ref"))?.to_owned();
+    }
+    Err(Problem::damaged("HEAD", "it leads from ref to ref"))
+}
+
+/// Whether this is the name of a ref, and a path that stays where refs are.
+fn is_ref(name: &str) -> bool {
+    let is_plain =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\0', '\\', ' ']);
+    name.starts_with("refs/") && name.split('/').all(is_plain)
+}
+
+/// Looks a ref up among those that share one file.
+fn packed(repository: &Repository, name: &str, has_ended: HasEnded<'_>) -> Result<Option<ObjectId>, Problem> {
+    let unreadable = |error: std::io::Error| Problem::unreadable("packed-refs", error);
+    let file = match repository.root.open_file(&repository.place("packed-refs")) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(unreadable(error.into())),
+    };
+    let (mut reader, mut line, mut count) = (BufReader::with_capacity(64 << 10, file), Vec::new(), 0_usize);
+    loop {
+        line.clear();
+        (&mut reader).take(PACKED_LINE_LIMIT).read_until(b'\n', &mut line).map_err(unreadable)?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        if line.len() as u64 == PACKED_LINE_LIMIT {
+            return Err(Problem::damaged("packed-refs", "a line has no end"));
+        }
+        if let Some((digits, own)) = split_once(line.trim_ascii_end())
+            && own == name.as_bytes()
+        {
+            let commit = ObjectId::from_digits(digits, repository.config.hash);
+            return commit
+                .map(Some)
+                .ok_or_else(|| Problem::damaged("packed-refs", format!("`{name}` names no commit")));
+        }
+        count += 1;
+        if count.is_multiple_of(4096) {
+            go_on(has_ended)?;
+        }
+    }
+}
+
+fn split_once(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = memchr::memchr(b' ', line)?;
+    Some((&line[..space], &line[space + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ref_does_not_lead_out_of_its_folder() {
+        assert!(is_ref("refs/heads/a/b-c"));
+        for name in
+            ["HEAD", "refs/../config", "refs/heads/", "refs//x", "/refs/x", "refs/heads/.x", "refs/a b"]
+        {
+            assert!(!is_ref(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The one way to reach what is below the root: from its handle, through no link.
+
+use std::{
+    fs::File,
+    io::Read,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags},
+    io::Errno,
+};
+
+use crate::problem::Problem;
+
+/// Opens whatever it is without waiting for anything and without becoming its terminal.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The root, held open.
+pub(crate) struct Root {
+    folder: OwnedFd,
+    /// Set where the kernel does not resolve whole paths without links by itself.
+    is_portable: bool,
+}
+
+impl Root {
+    pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        let mut root = Self { folder, is_portable: false };
+        // Old kernels do not know the call, and some sandboxes forbid it.
+        match root.resolve(b".", FOLDER) {
+            Ok(_) => {}
+            Err(Errno::NOSYS | Errno::PERM) => root.is_portable = true,
+            Err(error) => return Err(error),
+        }
+        Ok(root)
+    }
+
+    pub(crate) fn as_folder(&self) -> &OwnedFd {
+        &self.folder
+    }
+
+    /// Opens a folder; an empty path is the root.
+    pub(crate) fn open_folder(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        self.open_any(if path.is_empty() { b"." } else { path }, FOLDER)
+    }
+
+    /// Opens a file. Anything else, such as a link, is refused.
+    pub(crate) fn open_file(&self, path: &[u8]) -> Result<File, Errno> {
+        only_file(self.open_any(path, READ)?)
+    }
+
+    /// The content of a file of git's own; `None` if there is no such file.
+    pub(crate) fn read(&self, path: &[u8], limit: u64) -> Result<Option<Vec<u8>>, Problem> {
+        match self.open_file(path) {
+            Ok(file) => read_all(&file, path, limit).map(Some),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ISDIR) => Ok(None),
+            Err(error) => Err(Problem::unreadable(name_of(path), error)),
+        }
+    }
+
+    fn open_any(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        if !self.is_portable {
+            return self.resolve(path, flags);
+        }
+        let mut names = path.split(|byte| *byte == b'/').peekable();
+        let mut folder: Option<OwnedFd> = None;
+        while let Some(name) = names.next() {
+            if name == b".." {
+                return Err(Errno::XDEV);
+            }
+            let flags = if names.peek().is_some() { FOLDER } else { flags };
+            let from = folder.as_ref().unwrap_or(&self.folder);
+            folder = Some(rustix::fs::openat(from, name, flags, Mode::empty())?);
+        }
+        folder.ok_or(Errno::NOENT)
+    }
+
+    fn resolve(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        rustix::fs::openat2(&self.folder, path, flags, Mode::empty(), resolve)
+    }
+}
+
+/// Opens a file that lies in an open folder. Anything else, such as a link, is refused.
+pub(crate) fn open_file_in(folder: impl AsFd, name: &[u8]) -> Result<File, Errno> {
+    only_file(rustix::fs::openat(folder, name, READ, Mode::empty())?)
+}
+
+/// Opens a folder that lies in an open folder. Anything else, such as a link, is refused.
+pub(crate) fn open_folder_in(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(folder, name, FOLDER, Mode::empty())
+}
+
+/// The whole content of an open file; `path` is for the error.
+pub(crate) fn read_all(file: &File, path: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
+    let mut content = Vec::new();
+    let read = file.take(limit + 1).read_to_end(&mut content);
+    read.map_err(|error| Problem::unreadable(name_of(path), error))?;
+    if content.len() as u64 > limit {
+        return Err(Problem::too_many_bytes(name_of(path), limit));
+    }
+    Ok(content)
+}
+
+/// A path as it is told.
+pub(crate) fn name_of(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+/// Two paths, one below the other.
+pub(crate) fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    [folder, b"/", name].concat()
+}
+
+fn only_file(opened: OwnedFd) -> Result<File, Errno> {
+    let file = File::from(opened);
+    match file.metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(file),
+        Ok(metadata) if metadata.is_dir() => Err(Errno::ISDIR),
+        Ok(_) => Err(Errno::NXIO),
+        Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn no_link_is_followed_with_the_kernels_help_or_without() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        fs::create_dir_all(path.join("in/deep")).expect("made");
+        fs::write(path.join("in/deep/file"), "x").expect("written");
+        symlink("deep", path.join("in/link")).expect("linked");
+        symlink("deep/file", path.join("in/file")).expect("linked");
+        for is_portable in [false, true] {
+            let root = Root { is_portable, ..Root::open(path).expect("the root") };
+            assert!(root.open_file(b"in/deep/file").is_ok());
+            assert_eq!(
+                root.open_file(b"in/link/file").map(drop),
+                Err(if is_portable { Errno::NOTDIR } else { Errno::LOOP })
+            );
+            assert_eq!(root.open_file(b"in/file").map(drop), Err(Errno::LOOP));
+            assert_eq!(root.open_file(b"in/deep").map(drop), Err(Errno::ISDIR));
+            assert_eq!(root.open_folder(b"in/..").map(drop).is_err(), is_portable);
+            assert_eq!(root.open_folder(b"..").map(drop), Err(Errno::XDEV));
+            assert!(root.read(b"in/none", 9).expect("no problem").is_none());
+            assert!(matches!(root.read(b"in/deep/file", 0), Err(Problem::TooLarge { .. })));
+        }
+    }
+}

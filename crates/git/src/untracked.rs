@@ -1,0 +1,168 @@
+//! The files that are neither in the index nor ignored.
+
+use std::{ops::Range, os::fd::OwnedFd, vec};
+
+use rustix::fs::{AtFlags, Dir, FileType};
+
+use crate::{
+    ignored::{self, Ignored},
+    index::{Index, mode},
+    problem::{HasEnded, Problem, go_on},
+    repository::{Repository, is_repository},
+    status::LIMIT,
+};
+
+/// The paths, in their order; one more than the limit says that there is more. A repository of its own is one path,
+/// with a slash at its end.
+pub(crate) fn list(
+    repository: &Repository,
+    index: &Index,
+    has_ended: HasEnded<'_>,
+) -> Result<Vec<Vec<u8>>, Problem> {
+    let ignored = Ignored::new(repository)?;
+    let mut walk = Walk { repository, index, has_ended, ignored, path: Vec::new(), found: Vec::new() };
+    let mut open = Vec::new();
+    let top = repository.root.open_folder(b"").map_err(|error| Problem::unreadable("the root", error))?;
+    open.push(walk.enter(top, 0..index.entries.len())?);
+    while let Some(folder) = open.last_mut() {
+        walk.path.truncate(folder.depth);
+        let Some(child) = folder.children.next() else {
+            if folder.has_patterns {
+                walk.ignored.leave();
+            }
+            open.pop();
+            continue;
+        };
+        walk.path.extend_from_slice(&child.key);
+        if child.is_folder() {
+            if let Some(inner) = walk.visit_folder(folder)? {
+                open.push(inner);
+            }
+        } else {
+            walk.visit_file(folder);
+        }
+        if walk.found.len() > LIMIT {
+            break;
+        }
+    }
+    Ok(walk.found)
+}
+
+struct Walk<'a> {
+    repository: &'a Repository,
+    index: &'a Index,
+    has_ended: HasEnded<'a>,
+    ignored: Ignored,
+    /// What is visited; a folder with a slash at its end.
+    path: Vec<u8>,
+    found: Vec<Vec<u8>>,
+}
+
+/// A folder that is being walked through.
+struct Folder {
+    /// The length of its path.
+    depth: usize,
+    children: vec::IntoIter<Child>,
+    /// The entries of the index below it that were not yet passed by.
+    entries: Range<usize>,
+    /// All of them.
+    all: Range<usize>,
+    has_patterns: bool,
+}
+
+struct Child {
+    /// Its name; that of a folder ends with a slash. So a folder and the index are in the same order.
+    key: Vec<u8>,
+}
+
+impl Child {
+    fn is_folder(&self) -> bool {
+        self.key.ends_with(b"/")
+    }
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, folder: OwnedFd, entries: Range<usize>) -> Result<Folder, Problem> {
+        go_on(self.has_ended)?;
+        let children = self.children(folder)?;
+        let may_ignore = children.binary_search_by(|child| child.key[..].cmp(ignored::NAME)).is_ok();
+        let has_patterns = may_ignore && self.ignored.enter(self.repository, &self.path)?;
+        Ok(Folder {
+            depth: self.path.len(),
+            children: children.into_iter(),
+            all: entries.clone(),
+            entries,
+            has_patterns,
+        })
+    }
+
+    /// The files, links and folders in a folder, in order. What cannot be read is left out.
+    fn children(&self, folder: OwnedFd) -> Result<Vec<Child>, Problem> {
+        let mut children = Vec::new();
+        let Ok(mut entries) = Dir::new(folder) else { return Ok(children) };
+        while let Some(Ok(entry)) = entries.read() {
+            if children.len() % 4096 == 4095 {
+                go_on(self.has_ended)?;
+            }
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b".." | b".git") {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Not every file system tells it beside the name.
+                FileType::Unknown => entries
+                    .fd()
+                    .and_then(|folder| rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))
+                    .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+                kind => kind,
+            };
+            match kind {
+                FileType::Directory => children.push(Child { key: [name, b"/"].concat() }),
+                FileType::RegularFile | FileType::Symlink => children.push(Child { key: name.to_vec() }),
+                _ => {}
+            }
+        }
+        children.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok(children)
+    }
+
+    fn visit_file(&mut self, folder: &mut Folder) {
+        let rest = &self.path[folder.depth..];
+        while let Some(entry) = self.index.entries[folder.entries.clone()].first() {
+            let own = self.index.path(entry).get(folder.depth..).unwrap_or_default();
+            if own == rest {
+                return;
+            }
+            if own > rest {
+                break;
+            }
+            folder.entries.start += 1;
+        }
+        if !self.ignored.contains(&self.path, false) {
+            self.found.push(self.path.clone());
+        }
+    }
+
+    /// The folder, if files may be found in it.
+    fn visit_folder(&mut self, folder: &mut Folder) -> Result<Option<Folder>, Problem> {
+        let index = self.index;
+        let key = &self.path[folder.depth..];
+        let below = index.range_of(folder.entries.clone(), folder.depth, key);
+        folder.entries.start = below.end;
+        let path = &self.path[..self.path.len() - 1];
+        let own = &index.entries[folder.all.clone()];
+        let is_submodule = own
+            .binary_search_by(|entry| index.path(entry).cmp(path))
+            .is_ok_and(|at| own[at].mode == mode::SUBMODULE);
+        if is_submodule || self.ignored.contains(path, true) {
+            return Ok(None);
+        }
+        // It may have gone in the meantime, or may not be ours to read.
+        let Ok(opened) = self.repository.root.open_folder(path) else { return Ok(None) };
+        if below.is_empty() && is_repository(&opened) {
+            self.found.push(self.path.clone());
+            return Ok(None);
+        }
+        self.enter(opened, below).map(Some)
+    }
+}
