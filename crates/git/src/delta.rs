@@ -68,6 +68,15 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_without_a_length_is_64_kibibytes() {
+        let base = vec![b'x'; 0x10001];
+        assert_eq!(
+            apply(&base, &[0x81, 0x80, 0x04, 0x80, 0x80, 0x04, 0x80], 1 << 20),
+            Some(vec![b'x'; 0x10000])
+        );
+    }
+
+    #[test]
     fn what_lies_outside_of_the_base_is_not_copied() {
         assert_eq!(apply(b"012345", &[6, 3, 0x91, 4, 3], 100), None);
         assert_eq!(apply(b"012345", &[6, 3, 0x8f, 255, 255, 255, 255], 100), None);

@@ -101,7 +101,8 @@ pub(crate) fn open_folder_in(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, 
 
 /// The whole content of an open file; `path` is for the error.
 pub(crate) fn read_all(file: &File, path: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
-    let mut content = Vec::new();
+    let size = file.metadata().map_or(0, |metadata| metadata.len().min(limit));
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     let read = file.take(limit + 1).read_to_end(&mut content);
     read.map_err(|error| Problem::unreadable(name_of(path), error))?;
     if content.len() as u64 > limit {

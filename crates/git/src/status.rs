@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// As many changes are told.
-pub const LIMIT: usize = 10_000;
+pub const LIMIT: usize = 200_000;
 
 /// The state of a git work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

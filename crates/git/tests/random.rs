@@ -11,7 +11,7 @@ use std::{
 
 use git::Repository;
 
-const ROUNDS: usize = 80;
+const ROUNDS: usize = 50;
 const STEPS: u64 = 8;
 const NAMES: &[&str] = &["a", "b", "a-b", "a.o", "B", "é", "x y", "-"];
 const FOLDERS: &[&str] = &["", "", "a/", "d/", "d/e/", "d.x/", "d/e/f/", "out/"];
@@ -160,7 +160,7 @@ impl History {
 
 #[test]
 fn random_histories_are_told_as_git_tells_them() {
-    for seed in 10..30 {
+    for seed in [1, 2] {
         History::new(0x9e37_79b9_7f4a * seed, &[], &[]).run();
     }
 }

@@ -244,6 +244,21 @@ fn a_file_whose_time_alone_differs_is_unchanged() {
 }
 
 #[test]
+fn a_file_that_may_have_changed_unseen_is_looked_into() {
+    const LATER_THAN_THE_INDEX: u64 = 4_000_000_000;
+    let repository = Repository::new(&[]);
+    repository.git(&["config", "core.trustctime", "false"]);
+    repository.write("a", "a");
+    repository.touch("a", LATER_THAN_THE_INDEX);
+    repository.commit();
+    repository.check_clean("later than the index");
+    repository.write("a", "b");
+    repository.touch("a", LATER_THAN_THE_INDEX);
+    repository.check("changed, with the same size and time");
+    assert_eq!(ours(repository.path()).expect("one").dirty, [dirty("a", Change::Modified)]);
+}
+
+#[test]
 fn line_endings_that_git_converts_are_no_change() {
     let repository = Repository::new(&[]);
     repository.write(".gitattributes", "*.txt text\n*.bin -text\n*.auto text=auto\n*.end eol=crlf\n");

@@ -109,8 +109,9 @@ fn check(search: &Arc<Search>, around: &Surroundings, call: &CallContext) -> Res
     let git = match pintle_git::status(search.root_path(), &|| call.has_ended()) {
         Ok(Some(_)) => State::Works,
         Ok(None) => State::Off,
-        Err(problem) => {
-            checks.warn(format!("git's state cannot be read: {problem}"), "run `git fsck` in the root");
+        Err(_) => {
+            // What it is about is told by workspace_status, to those who may know.
+            checks.warn("git's state cannot be read".to_owned(), "run `git fsck` in the root");
             State::Broken
         }
     };

@@ -90,7 +90,9 @@ fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<
     let scopes = call.caller().scopes();
     let (git, git_problem) = match pintle_git::status(search.root_path(), &|| call.has_ended()) {
         Ok(status) => (status.map(|status| told(status, scopes)), None),
-        Err(problem) => (None, Some(problem.to_string())),
+        // A problem may name files that the caller must not know of.
+        Err(problem) if may_read(scopes, b".git/HEAD") => (None, Some(problem.to_string())),
+        Err(_) => (None, Some("git's files cannot be read".to_owned())),
     };
     Ok(Output {
         root: search.root_path().display().to_string(),
