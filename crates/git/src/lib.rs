@@ -36,4 +36,4 @@ mod untracked;
 mod work_tree;
 
 pub use problem::Problem;
-pub use status::{Change, Dirty, GitStatus, LIMIT, status};
+pub use status::{Change, Dirty, GitStatus, LIMIT, status, status_of};

@@ -8,7 +8,7 @@ use crate::{
     index::{Entry, Index, mode},
     objects::{Objects, TreeEntry},
     problem::{HasEnded, Problem, go_on},
-    status::LIMIT,
+    status::{Admits, LIMIT},
 };
 
 /// Folders that lie deeper are damage, or are meant to do some.
@@ -30,11 +30,20 @@ pub(crate) fn changes(
     mut objects: Objects<'_>,
     index: &Index,
     commit: Option<&ObjectId>,
+    admits: Admits<'_>,
     has_ended: HasEnded<'_>,
 ) -> Result<Vec<(Vec<u8>, Staged)>, Problem> {
     let tree = commit.map(|commit| objects.tree_of(commit)).transpose()?;
-    let mut comparison =
-        Comparison { objects, index, has_ended, path: Vec::new(), changes: Vec::new(), trees: 0, depth: 0 };
+    let mut comparison = Comparison {
+        objects,
+        index,
+        admits,
+        has_ended,
+        path: Vec::new(),
+        changes: Vec::new(),
+        trees: 0,
+        depth: 0,
+    };
     let place = index.trees.as_ref().map(|trees| trees.top());
     comparison.compare(tree.as_ref(), 0..index.entries.len(), place)?;
     Ok(comparison.changes)
@@ -43,6 +52,7 @@ pub(crate) fn changes(
 struct Comparison<'a> {
     objects: Objects<'a>,
     index: &'a Index,
+    admits: Admits<'a>,
     has_ended: HasEnded<'a>,
     /// The folder that is compared; empty, or with a slash at its end.
     path: Vec<u8>,
@@ -112,7 +122,7 @@ impl<'a> Comparison<'a> {
             self.depth -= 1;
         } else {
             let entry = next.map(|next| &self.index.entries[next.range.start]);
-            if let Some(change) = compare_entry(tree, entry) {
+            if let Some(change) = compare_entry(tree, entry).filter(|_| (self.admits)(&self.path)) {
                 self.changes.push((self.path.clone(), change));
             }
         }

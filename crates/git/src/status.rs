@@ -13,8 +13,11 @@ use crate::{
     work_tree::{self, Found},
 };
 
+/// Which paths count.
+pub(crate) type Admits<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
+
 /// As many changes are told.
-pub const LIMIT: usize = 200_000;
+pub const LIMIT: usize = 10_000;
 
 /// The state of a git work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,14 +81,23 @@ impl Change {
 /// assert!(pintle_git::status(folder.path(), &|| false).unwrap().is_none());
 /// ```
 pub fn status(root: &Path, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Option<GitStatus>, Problem> {
+    status_of(root, &|_| true, has_ended)
+}
+
+/// The same for some paths only: what is not admitted is not counted either.
+pub fn status_of(
+    root: &Path,
+    admits: &(dyn Fn(&[u8]) -> bool + Sync),
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<GitStatus>, Problem> {
     let Some(repository) = Repository::open(root)? else { return Ok(None) };
     let Head { commit, branch } = refs::head(&repository, has_ended)?;
     let index = Index::read(&repository, has_ended)?;
     let objects = Objects::new(&repository);
-    let list = || untracked::list(&repository, &index, has_ended);
+    let list = || untracked::list(&repository, &index, admits, has_ended);
     let (staged, found, untracked) = thread::scope(|scope| {
         let beside = thread::Builder::new().spawn_scoped(scope, list);
-        let staged = staged::changes(objects, &index, commit.as_ref(), has_ended);
+        let staged = staged::changes(objects, &index, commit.as_ref(), admits, has_ended);
         let found = work_tree::changes(&repository, &index, has_ended);
         let untracked = match beside {
             Ok(beside) => beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
@@ -94,7 +106,7 @@ pub fn status(root: &Path, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Opti
         };
         (staged, found, untracked)
     });
-    let mut dirty = combine(&index, staged?, &found?, untracked?);
+    let mut dirty = combine(&index, staged?, &found?, untracked?, admits);
     let truncated = dirty.len() > LIMIT;
     dirty.truncate(LIMIT);
     Ok(Some(GitStatus { head: commit.map(|commit| commit.to_string()), branch, dirty, truncated }))
@@ -107,6 +119,7 @@ fn combine(
     staged: Vec<(Vec<u8>, Staged)>,
     found: &[(usize, Found)],
     untracked: Vec<Vec<u8>>,
+    admits: Admits<'_>,
 ) -> Vec<Dirty> {
     let staged = staged.into_iter().map(|(path, staged)| {
         let change = match staged {
@@ -118,7 +131,8 @@ fn combine(
         (path, change)
     });
     let mut changes: BTreeMap<Vec<u8>, Change> = staged.collect();
-    for (number, found) in found.iter().take(LIMIT + 1) {
+    let found = found.iter().filter(|(number, _)| admits(index.path(&index.entries[*number])));
+    for (number, found) in found.take(LIMIT + 1) {
         let path = index.path(&index.entries[*number]).to_vec();
         let change = match (found, changes.get(&path)) {
             (Found::Deleted, _) => Change::Deleted,

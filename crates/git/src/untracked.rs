@@ -9,7 +9,7 @@ use crate::{
     index::{Index, mode},
     problem::{HasEnded, Problem, go_on},
     repository::{Repository, is_repository},
-    status::LIMIT,
+    status::{Admits, LIMIT},
 };
 
 /// The paths, in their order; one more than the limit says that there is more. A repository of its own is one path,
@@ -17,10 +17,12 @@ use crate::{
 pub(crate) fn list(
     repository: &Repository,
     index: &Index,
+    admits: Admits<'_>,
     has_ended: HasEnded<'_>,
 ) -> Result<Vec<Vec<u8>>, Problem> {
     let ignored = Ignored::new(repository)?;
-    let mut walk = Walk { repository, index, has_ended, ignored, path: Vec::new(), found: Vec::new() };
+    let mut walk =
+        Walk { repository, index, admits, has_ended, ignored, path: Vec::new(), found: Vec::new() };
     let mut open = Vec::new();
     let top = repository.root.open_folder(b"").map_err(|error| Problem::unreadable("the root", error))?;
     open.push(walk.enter(top, 0..index.entries.len())?);
@@ -51,6 +53,7 @@ pub(crate) fn list(
 struct Walk<'a> {
     repository: &'a Repository,
     index: &'a Index,
+    admits: Admits<'a>,
     has_ended: HasEnded<'a>,
     ignored: Ignored,
     /// What is visited; a folder with a slash at its end.
@@ -82,6 +85,12 @@ impl Child {
 }
 
 impl Walk<'_> {
+    fn find(&mut self) {
+        if (self.admits)(&self.path) {
+            self.found.push(self.path.clone());
+        }
+    }
+
     fn enter(&mut self, folder: OwnedFd, entries: Range<usize>) -> Result<Folder, Problem> {
         go_on(self.has_ended)?;
         let children = self.children(folder)?;
@@ -139,7 +148,7 @@ impl Walk<'_> {
             folder.entries.start += 1;
         }
         if !self.ignored.contains(&self.path, false) {
-            self.found.push(self.path.clone());
+            self.find();
         }
     }
 
@@ -160,7 +169,7 @@ impl Walk<'_> {
         // It may have gone in the meantime, or may not be ours to read.
         let Ok(opened) = self.repository.root.open_folder(path) else { return Ok(None) };
         if below.is_empty() && is_repository(&opened) {
-            self.found.push(self.path.clone());
+            self.find();
             return Ok(None);
         }
         self.enter(opened, below).map(Some)

@@ -66,9 +66,6 @@ struct DirtyFile {
     change: &'static str,
 }
 
-/// As many dirty files are told.
-const MOST_DIRTY: usize = 10_000;
-
 impl ToolOutput for Output {}
 
 impl Tool for WorkspaceStatus {
@@ -88,7 +85,8 @@ impl Tool for WorkspaceStatus {
 
 fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<Output, Fault> {
     let scopes = call.caller().scopes();
-    let (git, git_problem) = match pintle_git::status(search.root_path(), &|| call.has_ended()) {
+    let admits = |path: &[u8]| may_read(scopes, path);
+    let (git, git_problem) = match pintle_git::status_of(search.root_path(), &admits, &|| call.has_ended()) {
         Ok(status) => (status.map(|status| told(status, scopes)), None),
         // A problem may name files that the caller must not know of.
         Err(problem) if may_read(scopes, b".git/HEAD") => (None, Some(problem.to_string())),
@@ -107,17 +105,14 @@ fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<
 
 fn told(status: GitStatus, scopes: &Scopes) -> Git {
     let may_read_git = may_read(scopes, b".git/HEAD");
-    let dirty = status.dirty.iter().filter(|dirty| may_read(scopes, &dirty.path));
+    let dirty = status.dirty.iter();
     let dirty = dirty
         .map(|dirty| DirtyFile { path: dirty.path.to_str_lossy().into_owned(), change: dirty.change.name() });
-    let mut dirty = dirty.take(MOST_DIRTY + 1).collect::<Vec<_>>();
-    let truncated = dirty.len() > MOST_DIRTY;
-    dirty.truncate(MOST_DIRTY);
     Git {
         head: status.head.filter(|_| may_read_git),
         branch: status.branch.filter(|_| may_read_git),
-        dirty,
-        truncated,
+        dirty: dirty.collect(),
+        truncated: status.truncated,
     }
 }
 
