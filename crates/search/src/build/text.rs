@@ -14,7 +14,7 @@ use crate::{
     grams::{Collector, Run},
     read::{FileReader, Indexed},
     root::Root,
-    segment::{FileTableWriter, Remarks, State, write_text_segment},
+    segment::{Content, FileTableWriter, Remarks, State, write_text_segment},
     walk::Found,
 };
 
@@ -101,5 +101,7 @@ fn write_segment(
             lines.extend(one.lines);
         }
     }
-    write_text_segment(out, table, &lines, &whole, &build.remarks, &runs, build.threads, has_ended)
+    let content =
+        Content { files: table, lines: &lines, whole: &whole, remarks: &build.remarks, runs: &runs };
+    write_text_segment(out, content, build.threads, has_ended)
 }

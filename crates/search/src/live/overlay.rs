@@ -79,8 +79,13 @@ impl Overlay {
         reader: &mut FileReader,
         has_ended: &dyn Fn() -> bool,
     ) -> io::Result<()> {
-        let old = match within {
-            Some(within) => self.files.extract_if(.., |path, _| within.covers(path)).collect(),
+        let old: BTreeMap<_, _> = match within {
+            Some(within) => {
+                let (covered, rest) =
+                    std::mem::take(&mut self.files).into_iter().partition(|(path, _)| within.covers(path));
+                self.files = rest;
+                covered
+            }
             None => std::mem::take(&mut self.files),
         };
         for found in changes.changed {

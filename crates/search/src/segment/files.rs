@@ -100,7 +100,7 @@ impl FileTable {
         let records = file.section(RECORDS);
         let count = u32::try_from(records.len() / RECORD).map_err(|_| Torn)?;
         let first_blocks = file.section(FIRST_BLOCKS);
-        if records.len() % RECORD != 0 || first_blocks.len() != (count as usize + 1) * 4 {
+        if !records.len().is_multiple_of(RECORD) || first_blocks.len() != (count as usize + 1) * 4 {
             return Err(Torn);
         }
         let blocks = file.number(&first_blocks, count as usize)?;

@@ -8,4 +8,4 @@ mod text;
 
 pub(crate) use files::{FileTableWriter, KnownFile, State};
 pub(crate) use paged::{PagedFile, PagedWriter, Section, Torn};
-pub(crate) use text::{Remarks, TextSegment, write_text_segment};
+pub(crate) use text::{Content, Remarks, TextSegment, write_text_segment};

@@ -35,17 +35,26 @@ pub(crate) struct Remarks<'a> {
     pub(crate) passed: Option<&'a PassedOver>,
 }
 
-/// Writes a segment: its files, the number of the line that each block begins with, and its grams.
+/// What a segment is made of.
+pub(crate) struct Content<'a> {
+    pub(crate) files: FileTableWriter,
+    /// The number of the line that each block begins with.
+    pub(crate) lines: &'a [u32],
+    /// The files that must be searched whole.
+    pub(crate) whole: &'a [u32],
+    pub(crate) remarks: &'a Remarks<'a>,
+    /// The grams.
+    pub(crate) runs: &'a [Run],
+}
+
+/// Writes a segment.
 pub(crate) fn write_text_segment(
     path: &Path,
-    files: FileTableWriter,
-    lines: &[u32],
-    whole: &[u32],
-    remarks: &Remarks<'_>,
-    runs: &[Run],
+    content: Content<'_>,
     threads: usize,
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<u64> {
+    let Content { files, lines, whole, remarks, runs } = content;
     let mut out = PagedWriter::create(path)?;
     let blocks = lines.len() as u32;
     files.finish(blocks, &mut out)?;
