@@ -16,8 +16,10 @@ use pintle_files::Files;
 
 use crate::{
     build::{Build, Built, Mode, Observer, Phase, build, threads},
+    index::Index,
     live::{Live, Snapshot, Unready, Watching},
     root::Root,
+    segment::Torn,
     store::Store,
     summary::Summary,
     surroundings::Surroundings,
@@ -45,7 +47,7 @@ pub struct Search {
     pub(crate) root: Arc<Root>,
     indexed: Option<Indexed>,
     limit: u64,
-    /// The account for callers that asked last, until something changes.
+    /// The account of the index for callers that asked last.
     summaries: Mutex<Summaries>,
     /// Whether the index is being refreshed without anybody having asked for it.
     is_refreshing: AtomicBool,
@@ -69,7 +71,7 @@ struct Indexed {
 
 #[derive(Default)]
 struct Summaries {
-    of: Option<Snapshot>,
+    of: Option<Arc<Index>>,
     by_scopes: Vec<(Scopes, Arc<Summary>)>,
 }
 
@@ -157,22 +159,26 @@ impl Search {
     }
 
     /// The account of what a caller may read.
-    pub(crate) fn summary(&self, snapshot: &Snapshot, scopes: &Scopes) -> Result<Arc<Summary>, Fault> {
-        let is_same = |of: &Snapshot| {
-            Arc::ptr_eq(&of.index, &snapshot.index) && Arc::ptr_eq(&of.overlay, &snapshot.overlay)
-        };
+    pub(crate) fn summary(&self, snapshot: &Snapshot, scopes: &Scopes) -> Result<Summary, Fault> {
+        let summary = self.summary_of_index(&snapshot.index, scopes);
+        let summary = summary.and_then(|summary| summary.with(&snapshot.index, &snapshot.overlay, scopes));
+        summary.map_err(|torn| self.unready(torn.into()))
+    }
+
+    /// The account of the index alone, which is counted once for each kind of caller.
+    fn summary_of_index(&self, index: &Arc<Index>, scopes: &Scopes) -> Result<Arc<Summary>, Torn> {
+        let is_same = |of: &Arc<Index>| Arc::ptr_eq(of, index);
         let known = {
             let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
             if !summaries.of.as_ref().is_some_and(is_same) {
-                *summaries = Summaries { of: Some(snapshot.clone()), by_scopes: Vec::new() };
+                *summaries = Summaries { of: Some(Arc::clone(index)), by_scopes: Vec::new() };
             }
             summaries.by_scopes.iter().find(|(of, _)| of == scopes).map(|(_, summary)| Arc::clone(summary))
         };
         if let Some(summary) = known {
             return Ok(summary);
         }
-        let summary = Summary::of(snapshot, scopes).map_err(|torn| self.unready(torn.into()))?;
-        let summary = Arc::new(summary);
+        let summary = Arc::new(Summary::of(index, scopes)?);
         let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
         if summaries.of.as_ref().is_some_and(is_same) {
             const KEPT: usize = 8;

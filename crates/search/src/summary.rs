@@ -10,9 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    live::Snapshot,
+    index::Index,
+    live::{Overlay, Snapshot},
     query::may_read,
-    segment::{State, Torn},
+    segment::{KnownFile, State, Torn},
     walk::Passed,
 };
 
@@ -54,21 +55,12 @@ impl Ready {
 }
 
 impl Summary {
-    /// Counts what a caller may read.
-    pub(crate) fn of(snapshot: &Snapshot, scopes: &Scopes) -> Result<Self, Torn> {
+    /// Counts what a caller may read of an index.
+    pub(crate) fn of(index: &Index, scopes: &Scopes) -> Result<Self, Torn> {
         let mut summary = Self::default();
-        let (index, overlay) = (&snapshot.index, &snapshot.overlay);
         for place in index.places() {
-            let path = index.path(place)?;
-            if may_read(scopes, path) && !overlay.contains(path) {
-                let file = index.file(place)?;
-                summary.count(file.state, file.stamp.size, file.language);
-            }
-        }
-        for path in overlay.paths().filter(|path| may_read(scopes, path)) {
-            summary.pending += 1;
-            if let Some(Some(file)) = overlay.get(path) {
-                summary.count(file.state, file.stamp.size, file.language);
+            if may_read(scopes, index.path(place)?) {
+                summary.add(&index.file(place)?);
             }
         }
         for (folder, counts) in &index.passed {
@@ -81,25 +73,67 @@ impl Summary {
         Ok(summary)
     }
 
+    /// The same with what has changed since the index was built.
+    pub(crate) fn with(&self, index: &Index, overlay: &Overlay, scopes: &Scopes) -> Result<Self, Torn> {
+        let mut summary = self.clone();
+        for path in overlay.paths().filter(|path| may_read(scopes, path)) {
+            summary.pending += 1;
+            if let Some(place) = index.find(path)? {
+                summary.remove(&index.file(place)?);
+            }
+            if let Some(Some(file)) = overlay.get(path) {
+                summary.add(file);
+            }
+        }
+        Ok(summary)
+    }
+
     /// How many files there are under the root, searched or not.
     pub(crate) fn found(&self) -> u64 {
         self.files + self.skipped.values().sum::<u64>()
     }
 
-    fn count(&mut self, state: State, size: u64, language: u8) {
-        let reason = match state {
-            State::Indexed | State::Whole => {
+    fn add(&mut self, file: &KnownFile) {
+        match skipped(file.state) {
+            Some(reason) => *self.skipped.entry(reason).or_default() += 1,
+            None => {
                 self.files += 1;
-                self.bytes += size;
-                let language = Language::from_id(language).map_or("other", Language::name);
-                *self.languages.entry(language).or_default() += 1;
-                return;
+                self.bytes += file.stamp.size;
+                *self.languages.entry(language(file)).or_default() += 1;
             }
-            State::Binary => "binary",
-            State::TooLarge => "too_large",
-            State::Unreadable => name(Passed::Unreadable),
+        }
+    }
+
+    /// Takes back what was added.
+    fn remove(&mut self, file: &KnownFile) {
+        let take = |counts: &mut BTreeMap<&'static str, u64>, name| {
+            if let Some(count) = counts.get_mut(name) {
+                *count -= 1;
+            }
+            counts.retain(|_, count| *count > 0);
         };
-        *self.skipped.entry(reason).or_default() += 1;
+        match skipped(file.state) {
+            Some(reason) => take(&mut self.skipped, reason),
+            None => {
+                self.files -= 1;
+                self.bytes -= file.stamp.size;
+                take(&mut self.languages, language(file));
+            }
+        }
+    }
+}
+
+fn language(file: &KnownFile) -> &'static str {
+    Language::from_id(file.language).map_or("other", Language::name)
+}
+
+/// Why a file is not searched, if it is not.
+fn skipped(state: State) -> Option<&'static str> {
+    match state {
+        State::Indexed | State::Whole => None,
+        State::Binary => Some("binary"),
+        State::TooLarge => Some("too_large"),
+        State::Unreadable => Some(name(Passed::Unreadable)),
     }
 }
 

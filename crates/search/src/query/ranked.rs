@@ -111,7 +111,11 @@ pub(super) struct Text {
 pub(super) fn read(root: &Root, path: &[u8]) -> Option<Text> {
     let (file, _) = root.open_file(path).ok()?;
     let mut bytes = Vec::new();
-    file.take(RANKED_LIMIT).read_to_end(&mut bytes).ok()?;
+    file.take(RANKED_LIMIT + 1).read_to_end(&mut bytes).ok()?;
+    // One that has grown since has no words any more.
+    if bytes.len() as u64 > RANKED_LIMIT {
+        return None;
+    }
     let hash = hex(&Sha256::digest(&bytes));
     Some(Text { bytes, hash })
 }
