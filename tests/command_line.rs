@@ -12,6 +12,7 @@ fn tools_lists_every_tool_for_people_and_programs() {
     assert_eq!(code, Some(0));
     let names: Vec<_> = output.lines().filter_map(|line| line.split('\t').next()).collect();
     let expected = [
+        "check_status",
         "diff_assets",
         "file.create",
         "file.list",
@@ -20,14 +21,19 @@ fn tools_lists_every_tool_for_people_and_programs() {
         "file.remove",
         "get_example",
         "get_schema",
+        "index_build",
+        "index_status",
         "list_examples",
         "list_schemas",
         "populate_backend",
+        "search",
+        "show_file",
         "text.append",
         "text.insert",
         "text.read",
         "text.replace",
         "validate_asset",
+        "workspace_status",
     ];
     assert_eq!(names, expected);
     let (_, output, _) = run(pintle().args(["tools", "--json"]).current_dir(data()), b"");

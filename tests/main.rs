@@ -27,5 +27,6 @@ mod readme;
 mod revisions;
 mod schema_suite;
 mod scopes;
+mod search_command;
 mod transcripts;
 mod validate_command;

@@ -7,9 +7,10 @@
 //!
 //! A line of the corpus has `about`, `tool` and `arguments` (or `text`: the arguments as they are written), and
 //! may have `key` (an idempotency key), `meta`, `server` (which kind of server it is for), `hit` (whether the
-//! key answers it), `file` (what the file at its `path` holds before the server starts) and `differs` (see
-//! [`Exception`]). `expect` is `ok`, an error code, or the `reason` of a result of the assets toolset.
-//! `{"$repeat": [text, count]}` stands for a long text, `{"$nest": depth}` for lists within lists.
+//! key answers it), `file` (what the file at its `path` holds before the server starts), `differs` (see
+//! [`Exception`]) and `has` (by JSON pointer: what the result holds, among other things). `expect` is `ok`, an
+//! error code, or the `reason` of a result of the assets toolset. `{"$repeat": [text, count]}` stands for a long
+//! text, `{"$nest": depth}` for lists within lists, and `"$cursor"` for the last cursor that a result had.
 //!
 //! Every server starts with the same files, and with a link `out` that leads out of the root. The requests come
 //! in the corpus' order, so one may find what those before it left; what is changed twice is changed on purpose.
@@ -21,6 +22,7 @@ use std::{
     net::{TcpListener, TcpStream},
     path::Path,
     sync::LazyLock,
+    time::{Duration, SystemTime},
 };
 
 use rustix::process::Signal;
@@ -30,12 +32,14 @@ use serde_json::{Value, json};
 use crate::support::{
     PATIENCE, Server, Setup,
     http::{Client, MODERN},
-    request,
+    pintle, request, run,
 };
 
 const LEGACY: &str = "2025-11-25";
 /// The largest result of the servers here; the corpus has results on both sides of it.
 const MAX_RESULT_BYTES: usize = 100_000;
+/// What stands before a time in a result.
+const TIME: &str = r#""builtAt":""#;
 
 /// Where the two dialects differ because they are meant to. All else has to be the same.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -110,6 +114,8 @@ struct Case {
     differs: Option<Exception>,
     #[serde(default)]
     hit: bool,
+    #[serde(default)]
+    has: BTreeMap<String, Value>,
     expect: String,
 }
 
@@ -126,10 +132,12 @@ enum Kind {
     Failing,
     /// With a backend that takes everything, also what was not validated.
     Unvalidated,
+    /// With an index from before, for a client that may read one folder.
+    Narrow,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Plain, Self::Created, Self::Failing, Self::Unvalidated];
+    const ALL: [Self; 5] = [Self::Plain, Self::Created, Self::Failing, Self::Unvalidated, Self::Narrow];
 }
 
 fn corpus() -> Vec<Case> {
@@ -270,6 +278,21 @@ impl Told {
         Self { added: Some((code, message)), ..Self::payload(&object) }
     }
 
+    /// Fixes what cannot be the same: where the server's folder is, and when it built its index.
+    fn fix(&mut self, folder: &str) {
+        let Some(payload) = &mut self.payload else { return };
+        *payload = payload.replace(folder, "/HERE");
+        if let Some((before, after)) = payload.split_once(TIME)
+            && let Some((_, after)) = after.split_once('"')
+        {
+            *payload = format!(r#"{before}{TIME}THEN"{after}"#);
+        }
+    }
+
+    fn has_time(&self) -> bool {
+        self.payload.as_ref().is_some_and(|payload| payload.contains(TIME))
+    }
+
     /// Whether both tell the same, each in the form of its dialect.
     fn is_same(&self, other: &Self) -> bool {
         let numbers = self.number.zip(other.number);
@@ -288,6 +311,12 @@ impl Told {
             (Value::Bool(false), Some(reason)) => reason.to_owned(),
             _ => "ok".to_owned(),
         }
+    }
+
+    /// What gives the next page.
+    fn cursor(&self) -> Option<String> {
+        let object: Value = serde_json::from_str(self.payload.as_ref()?).expect("JSON");
+        object["cursor"].as_str().map(str::to_owned)
     }
 
     fn code(&self) -> Value {
@@ -320,6 +349,7 @@ static OBSERVATION: LazyLock<Observation> = LazyLock::new(|| {
             Kind::Created => setup.env("SYN_BACKEND_URL", &created),
             Kind::Failing => setup.env("SYN_BACKEND_URL", &failing),
             Kind::Unvalidated => setup.env("SYN_BACKEND_URL", &created).arg("--allow-unvalidated"),
+            Kind::Narrow => setup.args(["--scope", "read:/finds/"]),
         }
     };
     let mut seen: Vec<Vec<Seen>> = cases.iter().map(|_| Vec::new()).collect();
@@ -350,7 +380,10 @@ fn prepare(root: &Path, cases: &[Case]) {
         let path = case.arguments.as_ref().and_then(|arguments| arguments["path"].as_str()).expect("a path");
         let path = root.join(path.trim_start_matches('/'));
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, content).expect("a file");
+        fs::write(&path, content).expect("a file");
+        // A file that was just written might be taken for one that is still being written.
+        let file = fs::File::options().write(true).open(path).expect("a file");
+        file.set_modified(SystemTime::now() - Duration::from_secs(10)).expect("a time");
     }
     std::os::unix::fs::symlink("/", root.join("out")).expect("a link");
 }
@@ -358,6 +391,12 @@ fn prepare(root: &Path, cases: &[Case]) {
 /// Sends the requests for one kind of server, one after the other, on one way.
 fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize, Seen> {
     prepare(&setup.path("root"), cases);
+    if kind == Kind::Narrow {
+        let mut index = pintle();
+        index.arg("index").current_dir(setup.path("root")).env("PINTLE_STATE_DIR", setup.path("state"));
+        assert_eq!(run(&mut index, b"").0, Some(0), "an index");
+    }
+    let folder = setup.path("").canonicalize().expect("a folder").display().to_string();
     let log = setup.path("calls.jsonl");
     let setup = setup.arg("--log-file").arg(&log);
     let mut line = Line::open(way, setup);
@@ -369,7 +408,9 @@ fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize
         .map(|(id, case)| {
             let reply = line.ask(case, id);
             assert_eq!(reply["id"], json!(id), "{way:?}: {}: {reply}", case.about);
-            let told = if way.is_direct() { Told::direct(&reply) } else { Told::mcp(&reply) };
+            let mut told = if way.is_direct() { Told::direct(&reply) } else { Told::mcp(&reply) };
+            line.cursor = told.cursor().or(line.cursor.take());
+            told.fix(&folder);
             (id, Seen { told, records: Vec::new() })
         })
         .collect();
@@ -384,7 +425,12 @@ fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize
         execution.shift_remove("durationMs").expect("a duration");
         let id = record["requestId"].as_str().and_then(|id| id.parse().ok());
         let one = id.and_then(|id| seen.get_mut(&id));
-        one.unwrap_or_else(|| panic!("{way:?}: nobody's record: {record}")).records.push(record);
+        let one = one.unwrap_or_else(|| panic!("{way:?}: nobody's record: {record}"));
+        if one.told.has_time() {
+            // Not all times are of the same length.
+            record["execution"].as_object_mut().and_then(|execution| execution.shift_remove("outputBytes"));
+        }
+        one.records.push(record);
     }
     drop(server);
     seen
@@ -395,6 +441,8 @@ struct Line {
     way: Way,
     server: Server,
     client: Option<Client>,
+    /// The last cursor that a result had.
+    cursor: Option<String>,
 }
 
 impl Line {
@@ -411,11 +459,14 @@ impl Line {
                 None
             }
         };
-        Self { way, server, client }
+        Self { way, server, client, cursor: None }
     }
 
     fn ask(&mut self, case: &Case, id: usize) -> Value {
-        let frame = case.frame(self.way, id);
+        let mut frame = case.frame(self.way, id);
+        if let Some(cursor) = &self.cursor {
+            frame = frame.replace(r#""$cursor""#, &json!(cursor).to_string());
+        }
         let Some(client) = &mut self.client else {
             self.server.write(format!("{frame}\n").as_bytes());
             return self.server.frame();
@@ -526,6 +577,8 @@ fn the_corpus_is_large_and_tries_every_tool_and_every_end() {
         "TOOL_TIMEOUT",
         "CONFLICT",
         "NOT_FOUND",
+        "NO_INDEX",
+        "FORBIDDEN",
         "not_found",
         "validation_failed",
         "unsupported",
@@ -571,6 +624,25 @@ fn every_request_ends_as_the_corpus_says() {
             one.told.outcome() != expected
         });
         wrong.map(|(way, one)| format!("not {}: {}", case.expect, told(way, one))).collect()
+    });
+}
+
+#[test]
+fn every_result_holds_what_the_corpus_says() {
+    for_each_case(|case, seen| {
+        let mut wrong = Vec::new();
+        for (way, one) in Way::ALL.into_iter().zip(seen).filter(|_| !case.has.is_empty()) {
+            let payload = one.told.payload.as_deref().unwrap_or("null");
+            let object: Value = serde_json::from_str(payload).expect("JSON");
+            let differs = |(place, value): &(&String, &Value)| object.pointer(place) != Some(value);
+            wrong.extend(
+                case.has
+                    .iter()
+                    .filter(differs)
+                    .map(|(place, value)| format!("{place} is not {value}: {}", told(way, one))),
+            );
+        }
+        wrong
     });
 }
 

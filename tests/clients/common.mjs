@@ -87,11 +87,11 @@ export async function run(work) {
 export const serveArguments = ["serve", "--fixtures", "--running=1", "--log-level=off"];
 
 /** Nothing of the machine's own state within the server's reach. */
-export function serverEnvironment(folder, root = join(folder, "root")) {
-  mkdirSync(root, { recursive: true });
+export function serverEnvironment(folder, shared = folder) {
+  mkdirSync(join(shared, "root"), { recursive: true });
   return {
-    PINTLE_ROOT: root,
-    PINTLE_STATE_DIR: join(folder, "state"),
+    PINTLE_ROOT: join(shared, "root"),
+    PINTLE_STATE_DIR: join(shared, "state"),
     MCP_READY_FILE: join(folder, "ready"),
     SYN_SCHEMAS_DIR: options.schemas,
     SYN_EXAMPLES_DIR: options.examples,
@@ -110,10 +110,12 @@ function filled(part, known) {
 
 /**
  * Plays the cycle of a file, step by step. `call` and `read` put a question to the server; `$hash` is what the
- * server last gave for a hash, `$stale` the one before it, and `$sha256` what it has to be.
+ * server last gave for a hash, `$stale` the one before it, and `$sha256` what it has to be. `$hitHash`, `$hitLine`
+ * and `$hitNext` are the first hit's of the last search that had one. A result is what a step `gives`, or more than
+ * it `has`.
  */
 export async function cycle(client, call, read, steps = calls.cycle) {
-  const known = { draft: `${client}-draft.txt`, kept: `${client}.txt` };
+  const known = { draft: `${client}-draft.txt`, kept: `${client}.txt`, code: `${client}.rs` };
   for (const [index, step] of steps.entries()) {
     await promise(client, `cycle ${index + 1} ${step.tool ?? `read ${step.read}`}`, async () => {
       if (step.text) {
@@ -124,8 +126,10 @@ export async function cycle(client, call, read, steps = calls.cycle) {
       if (step.read) return isContent(step.read, filled(step.gives, known), await read(step.read));
       const result = await call(step.tool, filled(step.with, known));
       if (step.fails) return isBad(result, step.fails);
-      isGood({ gives: filled(step.gives, known) }, result);
-      const { hash = known.hash } = result.structuredContent;
+      if (step.has) holdsAtLeast(filled(step.has, known), result);
+      else isGood({ gives: filled(step.gives, known) }, result);
+      const { hash = known.hash, hits: [hit] = [] } = result.structuredContent;
+      if (hit) Object.assign(known, { hitHash: hit.hash, hitLine: hit.line, hitNext: hit.line + 1 });
       if (hash !== known.hash) Object.assign(known, { hash, stale: known.hash });
     });
   }
@@ -141,6 +145,20 @@ export function isGood(tool, result) {
   demand(!result.isError, "a success", result);
   same(result.structuredContent, gives, result);
   same(textOf(result), gives, result);
+}
+
+function holdsAtLeast(wanted, result) {
+  demand(!result.isError, "a success", result);
+  demand(covers(result.structuredContent, wanted), `at least ${JSON.stringify(wanted)}`, result);
+  same(textOf(result), result.structuredContent, result);
+}
+
+/** Whether all that is wanted is there; a list has to have all its items and no others. */
+function covers(got, wanted) {
+  if (wanted === null || typeof wanted !== "object") return got === wanted;
+  if (got === null || typeof got !== "object") return false;
+  if (Array.isArray(wanted) && got.length !== wanted.length) return false;
+  return Object.entries(wanted).every(([name, value]) => covers(got[name], value));
 }
 
 export function isBad(result, code = "INVALID_REQUEST") {

@@ -9,7 +9,7 @@ use std::{
 
 use grep_matcher::Matcher;
 use pintle_auth::Scopes;
-use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_contract::{Fault, WorkspacePath};
 use pintle_engine::{CallContext, Caller};
 use serde_json::Value;
 
@@ -87,14 +87,59 @@ impl MatchedLine<'_> {
 
     /// All matches in the line.
     pub fn matches(&self) -> Vec<Range<usize>> {
-        let mut matches = Vec::new();
-        // The matcher cannot fail.
-        let _ = self.pattern.matcher.find_iter(self.text, |found| {
-            matches.push(found.start()..found.end());
-            true
-        });
-        matches
+        matches(self.pattern, self.text)
     }
+}
+
+/// What a search came to, for programs and for people.
+pub struct Answer {
+    /// The tool's result.
+    pub json: Value,
+    /// Its hits.
+    pub hits: Vec<ShownHit>,
+}
+
+/// A hit as it is printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownHit {
+    /// The file.
+    pub path: Vec<u8>,
+    /// The line, from 1.
+    pub line: u64,
+    /// Where the first match begins, in bytes from 1.
+    pub column: u64,
+    /// The line.
+    pub text: String,
+    /// The lines before it.
+    pub before: Vec<String>,
+    /// The lines after it.
+    pub after: Vec<String>,
+}
+
+/// Tells where a query matches in a line.
+pub struct Highlighter(Pattern);
+
+impl Highlighter {
+    /// For a literal or an expression.
+    pub fn new(query: &str, is_regex: bool, case: Case) -> Result<Self, Fault> {
+        let syntax = if is_regex { Syntax::Regex } else { Syntax::Literal };
+        tools::pattern_of(query, syntax, case).map(Self)
+    }
+
+    /// All matches in a line.
+    pub fn matches(&self, line: &[u8]) -> Vec<Range<usize>> {
+        matches(&self.0, line)
+    }
+}
+
+fn matches(pattern: &Pattern, line: &[u8]) -> Vec<Range<usize>> {
+    let mut matches = Vec::new();
+    // The matcher cannot fail.
+    let _ = pattern.matcher.find_iter(line, |found| {
+        matches.push(found.start()..found.end());
+        true
+    });
+    matches
 }
 
 /// What a search for lines came to.
@@ -139,9 +184,20 @@ impl Search {
 
     /// Answers as the tool `search` does, with as many hits as there are unless `top` says less. With `is_fresh` the
     /// root is walked first.
-    pub fn answer(&self, arguments: Value, top: Option<u64>, is_fresh: bool) -> Result<Value, Fault> {
+    pub fn answer(&self, arguments: Value, top: Option<u64>, is_fresh: bool) -> Result<Answer, Fault> {
         let snapshot = self.snapshot_on_disk(is_fresh)?;
-        tools::search_now(self, arguments, top, &snapshot, &apart())
+        let output = tools::search_now(self, arguments, top, &snapshot, &apart())?;
+        let hits = output.hits.iter().map(|hit| ShownHit {
+            path: hit.raw_path.clone(),
+            line: hit.line,
+            column: hit.column,
+            text: hit.text.clone(),
+            before: hit.before.clone(),
+            after: hit.after.clone(),
+        });
+        let hits = hits.collect();
+        let json = serde_json::to_value(output).map_err(|error| Fault::internal(error.to_string()))?;
+        Ok(Answer { json, hits })
     }
 
     /// Prints all lines that match, in the order of paths and lines. `format` writes one line.
@@ -153,9 +209,7 @@ impl Search {
         out: &mut dyn Write,
     ) -> Result<Result<Tally, io::Error>, Fault> {
         let syntax = if search.is_regex { Syntax::Regex } else { Syntax::Literal };
-        let pattern = Pattern::new(search.query, syntax, search.case).map_err(|problem| {
-            Fault::new(ErrorCode::InvalidRequest, format!("the query cannot be searched for: {problem}"))
-        })?;
+        let pattern = tools::pattern_of(search.query, syntax, search.case)?;
         let snapshot = self.snapshot_on_disk(is_fresh)?;
         let scopes = Scopes::everything();
         let filter = tools::filter_of(self, search.globs, search.language, &scopes)?;

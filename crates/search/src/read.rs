@@ -29,6 +29,23 @@ pub(crate) struct Indexed {
     pub(crate) file: KnownFile,
     /// The number of the first line of each block.
     pub(crate) lines: Vec<u32>,
+    /// Whether its grams are known.
+    has_grams: bool,
+}
+
+impl Indexed {
+    /// Whether the file may have changed since it was read without its stamp showing it.
+    pub(crate) fn is_recent(&self) -> bool {
+        self.file.stamp.is_unknown() && self.file.state.is_searched()
+    }
+
+    /// The file was found to have the same content later, when it had this stamp.
+    pub(crate) fn settle(&mut self, stamp: Stamp) {
+        self.file.stamp = stamp;
+        if self.has_grams {
+            self.file.state = State::Indexed;
+        }
+    }
 }
 
 /// How much of a file is held in memory.
@@ -51,11 +68,12 @@ impl FileReader {
     ) -> Indexed {
         let mut lines = vec![0; blocks as usize];
         let mut file = self.open_and_read(root, path, &mut lines, Some((collector, first)));
-        // What has grown out of having no blocks is looked at in each search.
-        if file.state == State::Indexed && (file.stamp.is_unknown() || (blocks == 0 && file.stamp.size > 0)) {
+        let has_grams = file.state == State::Indexed && (blocks > 0 || file.stamp.size == 0);
+        // What has grown out of having no blocks is looked at in each search, and so is what may have changed since.
+        if file.state == State::Indexed && (file.stamp.is_unknown() || !has_grams) {
             file.state = State::Whole;
         }
-        Indexed { file, lines }
+        Indexed { file, lines, has_grams }
     }
 
     /// Reads a file without its grams.

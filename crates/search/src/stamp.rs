@@ -1,6 +1,11 @@
 //! What tells one version of a file from the next without reading it.
 
-use std::{fs::File, io, path::Path, time::SystemTime};
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use rustix::fs::{AtFlags, FileType, Stat, fstat};
 
@@ -18,6 +23,8 @@ impl Stamp {
     /// A change within this time after another may leave the same time of change: file systems keep time by the
     /// kernel's tick.
     const GRAIN: i64 = 20_000_000;
+    /// After this time a change shows.
+    pub(crate) const SETTLING: Duration = Duration::from_millis(25);
 
     /// Of an open file; an error if it is not a regular one.
     pub(crate) fn of_file(file: &File) -> io::Result<Self> {

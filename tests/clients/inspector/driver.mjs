@@ -37,8 +37,8 @@ const LAUNCHER = fileURLToPath(new URL(`node_modules/${PACKAGE}/clients/launcher
 function ask(parent, era, method, more = []) {
   const folder = mkdtempSync(join(parent, "server-"));
   const before = ["--cli", "--format", "json", "--quiet", "--protocol-era", era, "--method", method, ...more];
-  // Each question has a server of its own, and all have one root.
-  const environment = serverEnvironment(folder, join(parent, "root"));
+  // Each question has a server of its own, and all have one root and one state.
+  const environment = serverEnvironment(folder, parent);
   const settings = Object.entries(environment).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
   const server =
     options.transport === "http"

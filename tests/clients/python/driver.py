@@ -162,6 +162,22 @@ def is_good(gives, result):
     demand(text_of(result) == gives, "the same in the text", result)
 
 
+def holds_at_least(wanted, result):
+    demand(not result.get("isError"), "a success", result)
+    demand(covers(result["structuredContent"], wanted), f"at least {json.dumps(wanted)}", result)
+    demand(text_of(result) == result["structuredContent"], "the same as text", result)
+
+
+def covers(got, wanted):
+    """Whether all that is wanted is there; a list has to have all its items and no others."""
+    if isinstance(wanted, dict):
+        held = isinstance(got, dict) and wanted.keys() <= got.keys()
+        return held and all(covers(got[name], value) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(got, list) and len(got) == len(wanted) and all(map(covers, got, wanted))
+    return got == wanted
+
+
 def is_bad(code, result):
     demand(result.get("isError") is True, "isError", result)
     demand(text_of(result).get("code") == code, f"the code {code}", result)
@@ -250,8 +266,9 @@ class Run:
 
     async def cycle(self):
         """Plays the cycle of a file: `$hash` is what the server last gave for a hash, `$stale` the one before
-        it, and `$sha256` what it has to be."""
-        known = {"draft": f"{self.name}-draft.txt", "kept": f"{self.name}.txt"}
+        it, and `$sha256` what it has to be. `$hitHash`, `$hitLine` and `$hitNext` are the first hit's of the last
+        search that had one. A result is what a step `gives`, or more than it `has`."""
+        known = {"draft": f"{self.name}-draft.txt", "kept": f"{self.name}.txt", "code": f"{self.name}.rs"}
         for number, step in enumerate(CALLS["cycle"], 1):
             what = step.get("tool") or f"read {step['read']}"
             await self.promise(f"cycle {number} {what}", self.step, step, known)
@@ -267,7 +284,12 @@ class Run:
         result = await self.client.call(step["tool"], filled(step["with"], known))
         if "fails" in step:
             return is_bad(step["fails"], result)
-        is_good(filled(step["gives"], known), result)
+        if "has" in step:
+            holds_at_least(filled(step["has"], known), result)
+        else:
+            is_good(filled(step["gives"], known), result)
+        for hit in result["structuredContent"].get("hits", [])[:1]:
+            known.update(hitHash=hit["hash"], hitLine=hit["line"], hitNext=hit["line"] + 1)
         found = result["structuredContent"].get("hash", known.get("hash"))
         if found != known.get("hash"):
             known.update(hash=found, stale=known.get("hash"))

@@ -5,13 +5,14 @@
 use std::{
     collections::BTreeMap,
     io::{self, IsTerminal, Write},
+    ops::Range,
     process::ExitCode,
 };
 
 use anstyle::{AnsiColor, Style};
 use pintle_contract::Fault;
-use pintle_search::{Case, LineSearch, MatchedLine, Search};
-use serde_json::{Value, json};
+use pintle_search::{Answer, Case, Highlighter, LineSearch, MatchedLine, Search, ShownHit};
+use serde_json::json;
 
 use crate::{
     cli::{CaseHow, ColorWhen, MatchHow, SearchArguments},
@@ -27,6 +28,9 @@ pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
     let search = workbench::open_search(&workspace)?;
     if arguments.regex {
         arguments.matching = MatchHow::Regex;
+    }
+    if arguments.kind.is_some() && arguments.matching != MatchHow::Symbol {
+        return Err("--kind is for symbols; add --match symbol, or leave it out".into());
     }
     let is_text = matches!(arguments.matching, MatchHow::Literal | MatchHow::Regex);
     let printed = match is_text && !arguments.json && arguments.context == 0 {
@@ -48,7 +52,8 @@ pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
 
 /// New files are not seen without a walk.
 fn tell_what_is_trusted() {
-    notices::plain("answered from the index; files that are new since it was built are found with --fresh");
+    let note = "answered from the index; what is new since it was built, in new or changed files, is found with --fresh";
+    notices::plain(note);
 }
 
 /// How a hit is written.
@@ -130,17 +135,8 @@ fn write_line(line: &MatchedLine<'_>, look: &Look, out: &mut Vec<u8>) {
         out.extend(line.column().to_string().as_bytes());
         out.push(b':');
     }
-    if look.is_colored {
-        let mut end = 0;
-        for found in line.matches() {
-            out.extend(&line.text[end..found.start]);
-            styled(&line.text[found.clone()], MATCH, look, out);
-            end = found.end;
-        }
-        out.extend(&line.text[end..]);
-    } else {
-        out.extend_from_slice(line.text);
-    }
+    let matches = if look.is_colored { line.matches() } else { Vec::new() };
+    highlighted(line.text, &matches, look, out);
     out.push(b'\n');
 }
 
@@ -186,60 +182,92 @@ fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result
     }
     let is_ranked = matches!(arguments.matching, MatchHow::Words | MatchHow::Symbol);
     let top = arguments.top.or(is_ranked.then_some(50));
-    let answer = search.answer(question, top, arguments.fresh)?;
-    let hits = answer["hits"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let Answer { json, hits } = search.answer(question, top, arguments.fresh)?;
     if arguments.json {
-        output::json(&answer);
+        output::json(&json);
         return Ok(Ok(hits.len() as u64));
     }
     let look = Look::new(arguments);
+    let highlighter = match look.is_colored && !is_ranked {
+        true => {
+            Some(Highlighter::new(&arguments.query, arguments.matching == MatchHow::Regex, case(arguments))?)
+        }
+        false => None,
+    };
+    let printer = Printer { look, has_context: arguments.context > 0, is_ranked, highlighter };
     let mut out = Vec::new();
-    for of_file in hits.chunk_by(|one, next| one["path"] == next["path"]) {
-        write_hits(of_file, &look, arguments.context > 0, is_ranked, &mut out);
+    for of_file in hits.chunk_by(|one, next| one.path == next.path) {
+        printer.write(of_file, &mut out);
     }
     let mut stdout = io::stdout().lock();
     Ok(stdout.write_all(&out).and_then(|()| stdout.flush()).map(|()| hits.len() as u64))
 }
 
-/// Writes the hits of one file with the lines around them.
-fn write_hits(hits: &[Value], look: &Look, has_context: bool, is_ranked: bool, out: &mut Vec<u8>) {
-    let path = hits.first().and_then(|hit| hit["path"].as_str()).unwrap_or_default();
-    // By number: whether a line is a hit, and its text. Lines around several hits are written once.
-    let mut lines = BTreeMap::new();
-    for hit in hits {
-        let line = hit["line"].as_u64().unwrap_or(0);
-        let around = |name: &str| hit[name].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let first = line.saturating_sub(around("before").count() as u64);
-        for (text, number) in around("before").zip(first..).chain(around("after").zip(line + 1..)) {
-            lines.entry(number).or_insert((false, text));
+/// Writes hits with the lines around them.
+struct Printer {
+    look: Look,
+    has_context: bool,
+    is_ranked: bool,
+    highlighter: Option<Highlighter>,
+}
+
+impl Printer {
+    /// Writes the hits of one file.
+    fn write(&self, hits: &[ShownHit], out: &mut Vec<u8>) {
+        let Some(path) = hits.first().map(|hit| hit.path.as_slice()) else { return };
+        // By number: the column, if a line is a hit, and its text. Lines around several hits are written once.
+        let mut lines = BTreeMap::new();
+        for hit in hits {
+            let first = hit.line.saturating_sub(hit.before.len() as u64);
+            for (text, number) in hit.before.iter().zip(first..).chain(hit.after.iter().zip(hit.line + 1..)) {
+                lines.entry(number).or_insert((None, text));
+            }
+            lines.insert(hit.line, (Some(hit.column), &hit.text));
         }
-        lines.insert(line, (true, hit["text"].as_str().unwrap_or_default()));
-    }
-    if look.has_heading {
-        if !out.is_empty() {
+        let look = &self.look;
+        if look.has_heading {
+            if !out.is_empty() {
+                out.push(b'\n');
+            }
+            styled(path, PATH, look, out);
             out.push(b'\n');
         }
-        styled(path.as_bytes(), PATH, look, out);
-        out.push(b'\n');
+        let mut last = None;
+        for (number, (column, text)) in lines {
+            let is_gap = last.map_or(!look.has_heading && !out.is_empty(), |last| number > last + 1);
+            if self.has_context && is_gap {
+                out.extend(b"--\n");
+            }
+            last = Some(number);
+            let mark = if column.is_some() { b':' } else { b'-' };
+            if !look.has_heading {
+                styled(path, PATH, look, out);
+                out.push(mark);
+            }
+            // Where the order is not that of lines, a line without its number is hard to find.
+            if look.has_numbers || self.is_ranked {
+                styled(number.to_string().as_bytes(), NUMBER, look, out);
+                out.push(mark);
+            }
+            if let Some(column) = column.filter(|_| look.has_columns) {
+                out.extend(column.to_string().as_bytes());
+                out.push(b':');
+            }
+            let highlighter = self.highlighter.as_ref().filter(|_| column.is_some());
+            let matches = highlighter.map_or(Vec::new(), |highlighter| highlighter.matches(text.as_bytes()));
+            highlighted(text.as_bytes(), &matches, look, out);
+            out.push(b'\n');
+        }
     }
-    let mut last = None;
-    for (number, (is_hit, text)) in lines {
-        let is_gap = last.map_or(!look.has_heading && !out.is_empty(), |last| number > last + 1);
-        if has_context && is_gap {
-            out.extend(b"--\n");
-        }
-        last = Some(number);
-        let mark = if is_hit { b':' } else { b'-' };
-        if !look.has_heading {
-            styled(path.as_bytes(), PATH, look, out);
-            out.push(mark);
-        }
-        // Where the order is not that of lines, a line without its number is hard to find.
-        if look.has_numbers || is_ranked {
-            styled(number.to_string().as_bytes(), NUMBER, look, out);
-            out.push(mark);
-        }
-        out.extend(text.as_bytes());
-        out.push(b'\n');
+}
+
+/// A text with its matches in colour.
+fn highlighted(text: &[u8], matches: &[Range<usize>], look: &Look, out: &mut Vec<u8>) {
+    let mut end = 0;
+    for found in matches {
+        out.extend(&text[end..found.start]);
+        styled(&text[found.clone()], MATCH, look, out);
+        end = found.end;
     }
+    out.extend_from_slice(&text[end..]);
 }

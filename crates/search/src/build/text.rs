@@ -15,6 +15,7 @@ use crate::{
     read::{FileReader, Indexed},
     root::Root,
     segment::{Content, FileTableWriter, Remarks, State, write_text_segment},
+    stamp::Stamp,
     walk::Found,
 };
 
@@ -76,7 +77,26 @@ pub(crate) fn build_text(
     })?;
     let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
     finished.sort_unstable_by_key(|(number, ..)| *number);
+    settle(build, &mut finished);
     write_segment(build, finished, blocks, out, has_ended)
+}
+
+/// Looks again at files that were changed so shortly before they were read that another change could have gone unseen. If
+/// one still has the same content now, it is what its stamp says.
+fn settle(build: &TextBuild<'_>, finished: &mut [(usize, Vec<Indexed>, Run)]) {
+    let mut reader = FileReader::new(build.limit);
+    let indexed = finished.iter_mut().flat_map(|(_, indexed, _)| indexed);
+    let recent = indexed.zip(build.files).filter(|(one, _)| one.is_recent());
+    for (number, (one, found)) in recent.enumerate() {
+        if number == 0 {
+            // The clock by which files are stamped ticks on.
+            std::thread::sleep(Stamp::SETTLING);
+        }
+        let again = reader.inspect(build.root, &found.path);
+        if again.hash == one.file.hash && !again.stamp.is_unknown() {
+            one.settle(again.stamp);
+        }
+    }
 }
 
 fn write_segment(

@@ -10,8 +10,8 @@ const REACH: u64 = 64 << 10;
 
 /// Adds the lines before and after each hit, unless the file has changed in the meantime.
 pub(crate) fn add(root: &Root, hits: &mut [Found], count: usize) {
-    for of_file in hits.chunk_by_mut(|one, next| one.path == next.path) {
-        let Ok((file, stamp)) = root.open_file(&of_file[0].path) else { continue };
+    for of_file in hits.chunk_by_mut(|one, next| one.hit.raw_path == next.hit.raw_path) {
+        let Ok((file, stamp)) = root.open_file(&of_file[0].hit.raw_path) else { continue };
         if stamp != of_file[0].stamp {
             continue;
         }

@@ -11,6 +11,9 @@ use serde::Serialize;
 pub(crate) struct Hit {
     /// The file, relative to the root of the workspace.
     pub(crate) path: String,
+    /// The path as it is, which may be no text.
+    #[serde(skip)]
+    pub(crate) raw_path: Vec<u8>,
     /// The line, from 1.
     pub(crate) line: u64,
     /// Where the first match begins in the line, in bytes from 1.

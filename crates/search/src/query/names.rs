@@ -43,7 +43,8 @@ pub(crate) fn find_names(
     for found in finding.found.into_iter().take(slice.end()).skip(slice.start) {
         let path = parts[found.part].path(found.file)?;
         let Some(text) = ranked::read(root, path) else { continue };
-        let definition = found.definition;
+        // A file may have changed since; without a watch nobody has told.
+        let Some(definition) = text.current(&found, path) else { continue };
         let mut hit = text.hit(path, definition.line.into(), definition.column.into(), slice.context);
         hit.end_line = definition.end_line.into();
         hit.kind = Kind::from_id(definition.kind).map(Kind::name);

@@ -3,7 +3,8 @@
 use std::io::Read;
 
 use bstr::ByteSlice;
-use pintle_ranked::{Names, Words};
+use pintle_ranked::{Definition, Found, Names, Words};
+use pintle_symbols::{Language, Outliner, Symbol};
 use sha2::{Digest, Sha256};
 
 use super::{Cursor, Filter, Hit, context, hit::cut_text, text::hex};
@@ -121,8 +122,24 @@ pub(super) fn read(root: &Root, path: &[u8]) -> Option<Text> {
 }
 
 impl Text {
-    /// A hit in a line.
-    pub(super) fn hit(&self, path: &[u8], line: u64, column: u64, context: usize) -> Hit {
+    /// Where a definition is by now; nothing if it is gone.
+    pub(super) fn current(&self, found: &Found, path: &[u8]) -> Option<Definition> {
+        let Definition { line, column, kind, .. } = found.definition;
+        let start = self.line_start(line.into()) + column.saturating_sub(1) as usize;
+        if self.bytes.get(start..).is_some_and(|rest| rest.starts_with(found.name.as_bytes())) {
+            return Some(found.definition);
+        }
+        let language = Language::of_path(path)?;
+        let symbols = Outliner::new().outline(language, &self.bytes, &|| false).symbols()?;
+        let same = |symbol: &Symbol| {
+            symbol.kind.id() == kind && self.bytes[symbol.name.clone()] == *found.name.as_bytes()
+        };
+        let symbol = symbols.into_iter().find(same)?;
+        Some(Definition { kind, line: symbol.line, column: symbol.column, end_line: symbol.end_line })
+    }
+
+    /// Where a line starts; the last one if there are not as many.
+    fn line_start(&self, line: u64) -> usize {
         let mut start = 0;
         for _ in 1..line {
             match memchr::memchr(b'\n', &self.bytes[start..]) {
@@ -130,10 +147,17 @@ impl Text {
                 None => break,
             }
         }
+        start
+    }
+
+    /// A hit in a line.
+    pub(super) fn hit(&self, path: &[u8], line: u64, column: u64, context: usize) -> Hit {
+        let start = self.line_start(line);
         let end = memchr::memchr(b'\n', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);
         let (text, text_column) = cut_text(&self.bytes[start..end], column);
         Hit {
             path: path.to_str_lossy().into_owned(),
+            raw_path: path.to_owned(),
             line,
             column,
             end_line: line,

@@ -61,7 +61,7 @@ pub(crate) fn search_text(
     let next = hits.last().filter(|_| has_more).map(|last| Cursor {
         query: query.fingerprint,
         count: before + hits.len() as u64,
-        path: last.path.clone(),
+        path: last.hit.raw_path.clone(),
         line: last.hit.line,
     });
     Ok(Page { hits: hits.into_iter().map(|found| found.hit).collect(), total, has_more, next })
@@ -70,7 +70,6 @@ pub(crate) fn search_text(
 /// A hit, and where it lies in its file.
 pub(crate) struct Found {
     pub(crate) hit: Hit,
-    pub(crate) path: Vec<u8>,
     pub(crate) stamp: Stamp,
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -94,6 +93,7 @@ impl Gather for Hits<'_> {
         self.found.push(Found {
             hit: Hit {
                 path: path.to_str_lossy().into_owned(),
+                raw_path: path.to_owned(),
                 line: line.number,
                 column,
                 end_line: line.number,
@@ -106,7 +106,6 @@ impl Gather for Hits<'_> {
                 name: None,
                 score: None,
             },
-            path: path.to_owned(),
             stamp: Stamp::default(),
             start: line.start,
             end: line.start + line.text.len() as u64,

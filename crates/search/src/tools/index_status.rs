@@ -100,5 +100,5 @@ pub(crate) fn status(search: &Search, call: &CallContext) -> Result<Output, Faul
 
 fn built_at(snapshot: &Snapshot) -> Option<String> {
     let milliseconds = i64::try_from(snapshot.manifest.built_at).ok()?;
-    jiff::Timestamp::from_millisecond(milliseconds).ok().map(|time| time.to_string())
+    jiff::Timestamp::from_millisecond(milliseconds).ok().map(|time| format!("{time:.3}"))
 }

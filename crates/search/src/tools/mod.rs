@@ -14,7 +14,7 @@ use pintle_files::Files;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use search::{filter_of, search_now};
+pub(crate) use search::{filter_of, pattern_of, search_now};
 
 use crate::{
     search::Search,

@@ -89,7 +89,7 @@ enum Globs {
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Output {
     /// The places that match: in the order of paths and lines, or the best first for words and symbols.
-    hits: Vec<Hit>,
+    pub(crate) hits: Vec<Hit>,
     /// How many there are in all; if `truncated`, at least.
     total: u64,
     /// Whether there are more hits than these.
@@ -135,13 +135,12 @@ pub(crate) fn search_now(
     top: Option<u64>,
     snapshot: &Snapshot,
     call: &CallContext,
-) -> Result<serde_json::Value, Fault> {
+) -> Result<Output, Fault> {
     let input: Input = serde_json::from_value(arguments).map_err(|error| invalid(error.to_string()))?;
     check(&input)?;
     // Half of what can be counted, so that adding to it is safe.
     let top = top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX / 2);
-    let output = run(search, &input, top, snapshot, call)?;
-    serde_json::to_value(output).map_err(|error| Fault::internal(error.to_string()))
+    run(search, &input, top, snapshot, call)
 }
 
 fn run(
@@ -151,7 +150,8 @@ fn run(
     snapshot: &Snapshot,
     call: &CallContext,
 ) -> Result<Output, Fault> {
-    let fingerprint = fingerprint(&Input { cursor: None, ..input.clone() });
+    // Pages of another size are pages of the same search.
+    let fingerprint = fingerprint(&Input { cursor: None, top: 0, context: 0, ..input.clone() });
     let from = input.cursor.as_deref().map(|text| continued(text, fingerprint)).transpose()?;
     let filter = filter(search, input, call)?;
     let has_ended = || call.has_ended();
@@ -160,7 +160,8 @@ fn run(
     let slice = Slice { start, top, context, fingerprint: &fingerprint };
     let page = match input.matching {
         Match::Literal | Match::Regex => {
-            let pattern = pattern(input)?;
+            let syntax = if input.matching == Match::Regex { Syntax::Regex } else { Syntax::Literal };
+            let pattern = pattern_of(&input.query, syntax, case(input))?;
             let query = TextQuery {
                 pattern: &pattern,
                 filter: &filter,
@@ -201,9 +202,7 @@ fn invalid(message: impl Into<String>) -> Fault {
 
 /// Refuses what would do nothing.
 fn check(input: &Input) -> Result<(), Fault> {
-    if input.query.is_empty() && input.matching != Match::Regex {
-        return Err(invalid("`query` is empty").hint("`^` as a regex matches every line"));
-    }
+    check_query(&input.query, input.matching == Match::Regex)?;
     if input.kind.is_some() && input.matching != Match::Symbol {
         return Err(invalid("`kind` is for symbols").hint("set `match` to `symbol`, or leave `kind` out"));
     }
@@ -225,17 +224,35 @@ fn continued(text: &str, fingerprint: u64) -> Result<Cursor, Fault> {
     Ok(cursor)
 }
 
-fn pattern(input: &Input) -> Result<Pattern, Fault> {
-    let syntax = if input.matching == Match::Regex { Syntax::Regex } else { Syntax::Literal };
-    let case = match input.case {
+/// A longer query takes long to prepare, and was not typed by anybody.
+const LONGEST_QUERY: usize = 16 << 10;
+
+fn check_query(query: &str, is_regex: bool) -> Result<(), Fault> {
+    if query.is_empty() && !is_regex {
+        return Err(invalid("`query` is empty").hint("`^` as a regex matches every line"));
+    }
+    if query.len() > LONGEST_QUERY {
+        let message = format!("`query` has {} bytes, and may have {LONGEST_QUERY}", query.len());
+        return Err(invalid(message).hint("search for a part of it"));
+    }
+    Ok(())
+}
+
+fn case(input: &Input) -> Case {
+    match input.case {
         None | Some(CaseInput::Smart) => Case::Smart,
         Some(CaseInput::Sensitive) => Case::Sensitive,
         Some(CaseInput::Insensitive) => Case::Insensitive,
-    };
-    Pattern::new(&input.query, syntax, case).map_err(|problem| {
+    }
+}
+
+/// What is searched for in texts.
+pub(crate) fn pattern_of(query: &str, syntax: Syntax, case: Case) -> Result<Pattern, Fault> {
+    check_query(query, syntax == Syntax::Regex)?;
+    Pattern::new(query, syntax, case).map_err(|problem| {
         let fault = invalid(format!("the query cannot be searched for: {problem}"));
         match syntax {
-            Syntax::Regex => fault.hint("mend the expression, or set `match` to `literal`"),
+            Syntax::Regex => fault.hint("mend the expression, or search for it as a literal"),
             Syntax::Literal => fault.hint("search for one line, or a part of it"),
         }
     })
