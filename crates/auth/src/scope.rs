@@ -13,11 +13,20 @@ pub enum Verb {
     Write,
 }
 
+impl Verb {
+    /// Whether who may do this may do the other.
+    fn includes(self, other: Self) -> bool {
+        self == Self::Write || other == Self::Read
+    }
+}
+
 /// What a call is about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Something to a path.
     Path(Verb, WorkspacePath),
+    /// Something to a folder and to everything below it.
+    Tree(Verb, WorkspacePath),
     /// Something that has a scope of its own, such as `assets:publish`.
     Named(&'static str),
 }
@@ -26,8 +35,8 @@ pub enum Access {
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Path(Verb::Read, path) => write!(f, "read:{path}"),
-            Self::Path(Verb::Write, path) => write!(f, "write:{path}"),
+            Self::Path(Verb::Read, path) | Self::Tree(Verb::Read, path) => write!(f, "read:{path}"),
+            Self::Path(Verb::Write, path) | Self::Tree(Verb::Write, path) => write!(f, "write:{path}"),
             Self::Named(name) => f.write_str(name),
         }
     }
@@ -137,8 +146,10 @@ impl Scope {
         match (self, access) {
             (Self::Named(scope), Access::Named(name)) => scope == name,
             (Self::Folder { verb, folder, is_deep }, Access::Path(wanted, path)) => {
-                let enough = *verb == Verb::Write || *wanted == Verb::Read;
-                enough && if *is_deep { path.is_within(folder) } else { path.is_in(folder) }
+                verb.includes(*wanted) && if *is_deep { path.is_within(folder) } else { path.is_in(folder) }
+            }
+            (Self::Folder { verb, folder, is_deep }, Access::Tree(wanted, path)) => {
+                verb.includes(*wanted) && *is_deep && path.is_within(folder)
             }
             _ => false,
         }

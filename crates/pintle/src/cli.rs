@@ -292,7 +292,13 @@ pub struct SearchArguments {
     pub case_sensitive: bool,
 
     /// Only files that match a glob, or do not with `!`; a folder stands for all in it. Repeatable.
-    #[arg(short = 'g', long = "path", visible_alias = "glob", value_name = "GLOB")]
+    #[arg(
+        short = 'g',
+        long = "path",
+        visible_alias = "glob",
+        value_name = "GLOB",
+        allow_hyphen_values = true
+    )]
     pub path: Vec<String>,
 
     /// Only files in this language.

@@ -165,7 +165,7 @@ impl Search {
         observer: &dyn Observer,
     ) -> Result<BuildReport, Fault> {
         let mode = if is_full { Mode::Full } else { Mode::Incremental };
-        let built = self.build_from_disk(mode, path, observer)?;
+        let built = self.build(mode, path, observer)?;
         let snapshot = self.snapshot_on_disk(false)?;
         let summary = self.summary(&snapshot, &Scopes::everything())?;
         let (text_size, size) = self.size(&snapshot);

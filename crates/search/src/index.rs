@@ -10,7 +10,7 @@ use crate::{
     look::{Job, Known},
     pattern::Requirement,
     segment::{KnownFile, PagedFile, Section, State, TextSegment, Torn},
-    store::{Manifest, Store},
+    store::{Manifest, Part, Store},
     walk::{PassedOver, Within},
 };
 
@@ -25,16 +25,18 @@ pub(crate) struct Segment {
 /// A file that is opened, and checked as a whole, when it is first needed.
 struct Lazy {
     path: PathBuf,
+    seal: u64,
     opened: OnceLock<Option<PagedFile>>,
 }
 
 impl Lazy {
-    fn new(path: PathBuf) -> Self {
-        Self { path, opened: OnceLock::new() }
+    fn new(path: PathBuf, seal: u64) -> Self {
+        Self { path, seal, opened: OnceLock::new() }
     }
 
     fn bytes(&self, section: Section) -> Result<&[u8], Torn> {
-        let opened = self.opened.get_or_init(|| PagedFile::open(&self.path).ok().filter(PagedFile::verify));
+        let opened =
+            self.opened.get_or_init(|| PagedFile::open(&self.path, self.seal).ok().filter(PagedFile::verify));
         let file = opened.as_ref().filter(|file| file.is_whole()).ok_or(Torn)?;
         file.bytes(file.section(section))
     }
@@ -85,8 +87,9 @@ impl Index {
         let mut index =
             Self { generation: manifest.generation, segments: Vec::new(), passed: PassedOver::new() };
         for parts in &manifest.segments {
-            let text = TextSegment::open(&store.path(&parts.text))?;
-            let lazy = |name: &Option<String>| name.as_ref().map(|name| Lazy::new(store.path(name)));
+            let text = TextSegment::open(&store.path(&parts.text.name), parts.text.seal)?;
+            let lazy =
+                |part: &Option<Part>| part.as_ref().map(|part| Lazy::new(store.path(&part.name), part.seal));
             index.add(text, lazy(&parts.words), lazy(&parts.names)).map_err(Torn::into_error)?;
         }
         Ok(index)

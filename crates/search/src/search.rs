@@ -24,7 +24,7 @@ use crate::{
     summary::Summary,
     surroundings::Surroundings,
     tools,
-    walk::Within,
+    walk::{PassedOver, Within, passed_over, walk},
 };
 
 /// What is searched, and where its index is kept.
@@ -140,7 +140,9 @@ impl Search {
         let search = Arc::clone(self);
         let refresh = move || {
             // If that fails, searches stay as slow as they are, and the next one tries again.
-            let _ = search.build(Mode::Incremental, None, &Unobserved);
+            // What the kernel has told of need not be looked for.
+            let within = search.indexed.as_ref().and_then(|indexed| indexed.live.changed_paths(&|| false));
+            let _ = search.build_within(Mode::Incremental, within, &Unobserved);
             search.is_refreshing.store(false, Ordering::Release);
         };
         if std::thread::Builder::new().name("refresh".into()).spawn(refresh).is_err() {
@@ -195,14 +197,13 @@ impl Search {
         path: Option<&WorkspacePath>,
         observer: &dyn Observer,
     ) -> Result<Built, Fault> {
-        let indexed = self.indexed()?;
-        let within = match path {
-            Some(path) => Some(below(path)),
-            // What the kernel has told of need not be looked for.
-            None if mode == Mode::Incremental => indexed.live.changed_paths(&|| observer.has_ended()),
-            None => None,
-        };
-        self.build_within(mode, within, observer)
+        self.build_within(mode, path.map(below), observer)
+    }
+
+    /// What a walk passes over now.
+    pub(crate) fn passed_now(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> io::Result<PassedOver> {
+        let walk = walk(self.root.path(), None, threads(), &|_| {}, has_ended)?;
+        Ok(passed_over(self.root.path(), &walk, has_ended))
     }
 
     fn build_within(
@@ -221,17 +222,6 @@ impl Search {
             limit: self.limit,
         };
         build(&request, observer).map_err(|error| self.unready(error.into()))
-    }
-
-    /// The same, without asking what the kernel has told.
-    pub(crate) fn build_from_disk(
-        &self,
-        mode: Mode,
-        path: Option<&WorkspacePath>,
-        observer: &dyn Observer,
-    ) -> Result<Built, Fault> {
-        let within = path.map(below);
-        self.build_within(mode, within, observer)
     }
 
     /// The index as it lies on disk, with nothing over it unless the root is to be walked first.

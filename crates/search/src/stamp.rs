@@ -9,13 +9,15 @@ use std::{
 
 use rustix::fs::{AtFlags, FileType, Stat, fstat};
 
-/// Size, time of the last change and number of a file.
+/// Size, times of the last changes and number of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) size: u64,
     /// Nanoseconds since 1970; [`Stamp::UNKNOWN`] equals no file's.
     pub(crate) modified: i64,
     pub(crate) inode: u64,
+    /// When anything about the file last changed; nobody can set it back.
+    pub(crate) touched: i64,
 }
 
 impl Stamp {
@@ -44,8 +46,9 @@ impl Stamp {
     fn from_stat(stat: &Stat) -> Self {
         Self {
             size: stat.st_size as u64,
-            modified: stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec as i64),
+            modified: nanoseconds(stat.st_mtime, stat.st_mtime_nsec as i64),
             inode: stat.st_ino,
+            touched: nanoseconds(stat.st_ctime, stat.st_ctime_nsec as i64),
         }
     }
 
@@ -53,7 +56,7 @@ impl Stamp {
     /// same time: then one that equals no file's.
     pub(crate) fn settled(self, now: SystemTime) -> Self {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
-        if self.modified.saturating_add(Self::GRAIN) >= now { self.unknown() } else { self }
+        if self.modified.max(self.touched).saturating_add(Self::GRAIN) >= now { self.unknown() } else { self }
     }
 
     /// A stamp that equals no file's.
@@ -64,4 +67,8 @@ impl Stamp {
     pub(crate) fn is_unknown(self) -> bool {
         self.modified == Self::UNKNOWN
     }
+}
+
+fn nanoseconds(seconds: i64, rest: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }

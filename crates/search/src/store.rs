@@ -47,15 +47,25 @@ pub(crate) struct Manifest {
 /// The files of one segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Parts {
-    pub(crate) text: String,
+    pub(crate) text: Part,
     /// The words of the files and the names that they define, once those are built.
-    pub(crate) words: Option<String>,
-    pub(crate) names: Option<String>,
+    pub(crate) words: Option<Part>,
+    pub(crate) names: Option<Part>,
+}
+
+/// One file, and the seal that it must have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) seal: u64,
 }
 
 impl Parts {
     fn files(&self) -> impl Iterator<Item = &str> {
-        [Some(&self.text), self.words.as_ref(), self.names.as_ref()].into_iter().flatten().map(String::as_str)
+        [Some(&self.text), self.words.as_ref(), self.names.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|part| part.name.as_str())
     }
 }
 
@@ -88,11 +98,12 @@ impl Store {
 
     /// The present manifest; nothing if there is none. An error of kind `InvalidData` tells that it is torn or foreign.
     pub(crate) fn manifest(&self) -> io::Result<Option<Manifest>> {
+        let torn = || io::Error::new(io::ErrorKind::InvalidData, "the manifest is torn or foreign");
         let bytes = match fs::read(self.path(MANIFEST)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Err(torn()),
             read => read?,
         };
-        let torn = || io::Error::new(io::ErrorKind::InvalidData, "the manifest is torn or foreign");
         let (checksum, body) = bytes.split_first_chunk::<8>().ok_or_else(torn)?;
         if *checksum != xxh3_64(body).to_le_bytes() {
             return Err(torn());
@@ -194,7 +205,7 @@ impl Store {
     /// How many bytes the files of a manifest take on disk: those for text, and all.
     pub(crate) fn bytes(&self, manifest: &Manifest) -> (u64, u64) {
         let length = |name: &str| fs::metadata(self.path(name)).map_or(0, |metadata| metadata.len());
-        let text = manifest.segments.iter().map(|parts| length(&parts.text)).sum::<u64>();
+        let text = manifest.segments.iter().map(|parts| length(&parts.text.name)).sum::<u64>();
         (text, manifest.segments.iter().flat_map(Parts::files).map(length).sum::<u64>())
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     live::{Overlay, Snapshot},
     query::may_read,
     segment::{KnownFile, State, Torn},
-    walk::Passed,
+    walk::{Passed, PassedOver},
 };
 
 /// The account of all files that a caller may read.
@@ -63,14 +63,19 @@ impl Summary {
                 summary.add(&index.file(place)?);
             }
         }
-        for (folder, counts) in &index.passed {
-            if may_read_in(scopes, folder) {
-                for (reason, count) in counts {
-                    *summary.skipped.entry(name(*reason)).or_default() += count;
-                }
+        summary.pass(&index.passed, scopes);
+        Ok(summary)
+    }
+
+    /// Counts anew what was passed over.
+    pub(crate) fn pass(&mut self, passed: &PassedOver, scopes: &Scopes) {
+        let reasons = Passed::ALL.map(name);
+        self.skipped.retain(|reason, _| !reasons.contains(reason));
+        for (_, counts) in passed.iter().filter(|(folder, _)| may_read_in(scopes, folder)) {
+            for (reason, count) in counts {
+                *self.skipped.entry(name(*reason)).or_default() += count;
             }
         }
-        Ok(summary)
     }
 
     /// The same with what has changed since the index was built.
@@ -133,7 +138,7 @@ fn skipped(state: State) -> Option<&'static str> {
         State::Indexed | State::Whole => None,
         State::Binary => Some("binary"),
         State::TooLarge => Some("too_large"),
-        State::Unreadable => Some(name(Passed::Unreadable)),
+        State::Unreadable => Some("unreadable"),
     }
 }
 
@@ -143,7 +148,7 @@ fn name(reason: Passed) -> &'static str {
         Passed::Git => "git",
         Passed::Link => "link",
         Passed::Special => "special",
-        Passed::Unreadable => "unreadable",
+        Passed::Unreadable => "unreadable_folder",
     }
 }
 

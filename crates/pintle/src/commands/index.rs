@@ -59,6 +59,7 @@ fn explain(reason: &str) -> &str {
         "binary" => "binary (they have a NUL byte)",
         "too_large" => "too large (see --max-file-bytes)",
         "unreadable" => "unreadable",
+        "unreadable_folder" => "unreadable folders",
         "ignored" => "ignored (by .gitignore, .ignore or .rgignore)",
         "git" => "of git's own",
         "link" => "links",

@@ -19,7 +19,7 @@ use crate::{
     index::Index,
     root::Root,
     segment::{Remarks, TextSegment, Torn},
-    store::{BuildLock, Manifest, Parts, Store},
+    store::{BuildLock, Manifest, Part, Parts, Store},
     walk::{Found, Walk, Within, passed_over, walk},
 };
 use text::{TextBuild, build_text};
@@ -125,6 +125,12 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
     observer.step(Phase::Walk, walk.files.len() as u64, walk.files.len() as u64);
 
     let old_generation = build.store.manifest().ok().flatten().map_or(0, |manifest| manifest.generation);
+    // An index that is complete answers until the next one is: what has changed meanwhile lies over it. The first one
+    // answers as soon as it has something to say.
+    let is_complete = |manifest: &Manifest| {
+        manifest.segments.iter().all(|parts| parts.words.is_some() && parts.names.is_some())
+    };
+    let in_phases = !present.as_ref().is_some_and(|(_, manifest)| is_complete(manifest));
     let mut built = Built { generation: old_generation, rebuilt, ..Built::default() };
     let mut manifest;
     match present {
@@ -161,33 +167,46 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
             add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;
         }
     }
+    let mut is_published = manifest.generation == old_generation;
+    if in_phases {
+        build.store.publish(lock, &mut manifest)?;
+        is_published = true;
+    }
     observer.ready(Phase::Text);
     built.generation = manifest.generation;
     for phase in [Phase::Words, Phase::Symbols] {
         for number in 0..manifest.segments.len() {
             let parts = &manifest.segments[number];
             let (is_there, name) = match phase {
-                Phase::Words => (parts.words.is_some(), parts.text.replace("text", "words")),
-                _ => (parts.names.is_some(), parts.text.replace("text", "names")),
+                Phase::Words => (parts.words.is_some(), parts.text.name.replace("text", "words")),
+                _ => (parts.names.is_some(), parts.text.name.replace("text", "names")),
             };
             if is_there {
                 continue;
             }
-            let segment = TextSegment::open(&build.store.path(&parts.text))?;
+            let segment = TextSegment::open(&build.store.path(&parts.text.name), parts.text.seal)?;
             let scratch = build.store.scratch(lock)?;
             let unfinished = scratch.join("ranked");
-            ranked::write(build, &segment, phase, &scratch, &unfinished, observer)?;
+            let seal = ranked::write(build, &segment, phase, &scratch, &unfinished, observer)?;
             fs::rename(&unfinished, build.store.path(&name))?;
             let parts = &mut manifest.segments[number];
-            *(if phase == Phase::Words { &mut parts.words } else { &mut parts.names }) = Some(name);
-            build.store.publish(lock, &mut manifest)?;
+            *(if phase == Phase::Words { &mut parts.words } else { &mut parts.names }) =
+                Some(Part { name, seal });
+            is_published = false;
+            if in_phases {
+                build.store.publish(lock, &mut manifest)?;
+                is_published = true;
+            }
         }
         observer.ready(phase);
+    }
+    if !is_published {
+        build.store.publish(lock, &mut manifest)?;
     }
     Ok(built)
 }
 
-/// Writes a segment and publishes the generation that has it.
+/// Writes a segment, and adds it to a manifest that is yet to be published.
 fn add_segment(
     build: &Build<'_>,
     lock: &BuildLock,
@@ -207,17 +226,18 @@ fn add_segment(
         remarks: Remarks { removed, passed },
     };
     let unfinished = scratch.join("text");
-    build_text(&parts, &unfinished, &|done, total| observer.step(Phase::Text, done, total), &|| {
-        observer.has_ended()
-    })?;
+    let seal =
+        build_text(&parts, &unfinished, &|done, total| observer.step(Phase::Text, done, total), &|| {
+            observer.has_ended()
+        })?;
     if observer.has_ended() {
         return Err(io::ErrorKind::Interrupted.into());
     }
     manifest.generation += 1;
     let name = format!("{}-text", manifest.generation);
     fs::rename(&unfinished, build.store.path(&name))?;
-    manifest.segments.push(Parts { text: name, words: None, names: None });
-    build.store.publish(lock, manifest)
+    manifest.segments.push(Parts { text: Part { name, seal }, words: None, names: None });
+    Ok(())
 }
 
 /// If there are many segments, takes the files of all but the first into the changes, and leaves only the first.

@@ -21,7 +21,7 @@ pub(crate) const RANKED_LIMIT: u64 = 32 << 20;
 /// How much memory each thread may take before it writes out what it has.
 const BUDGET: usize = 40 << 20;
 
-/// Writes the words, or the names, of all files of a segment to `out`.
+/// Writes the words, or the names, of all files of a segment to `out`, and tells its seal.
 pub(crate) fn write(
     build: &Build<'_>,
     segment: &TextSegment,
@@ -29,7 +29,7 @@ pub(crate) fn write(
     scratch: &Path,
     out: &Path,
     observer: &dyn Observer,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     let pass = Pass { build, segment, phase, observer, next: AtomicU32::new(0), done: AtomicU64::new(0) };
     let count = segment.files().count();
     let mut file = PagedWriter::create(out)?;
@@ -67,7 +67,7 @@ pub(crate) fn write(
     if observer.has_ended() {
         return Err(io::ErrorKind::Interrupted.into());
     }
-    file.finish().map(drop)
+    file.finish()
 }
 
 /// One reading of all files of a segment.

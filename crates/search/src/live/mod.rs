@@ -225,6 +225,8 @@ impl Live {
             Some(_) => {}
             None => is_lost |= state.walked_at.is_some_and(|walked| walked.elapsed() > TRUSTED),
         }
+        // What git keeps is not searched.
+        paths.retain(|path| is_rule(path) || !path.split(|byte| *byte == b'/').any(|name| name == b".git"));
         // New rules may hide or show anything.
         is_lost |= paths.iter().any(|path| is_rule(path));
         if is_lost {
@@ -272,12 +274,11 @@ impl Live {
         let problem = Mutex::new(None);
         let enter = |folder: &[u8]| {
             let Some(watch) = watch else { return };
-            let mut outcome = watch.add(self.root.path(), folder);
-            // Git's own rules lie in a folder that is not entered.
-            if outcome.is_ok() && folder.is_empty() {
-                outcome = watch.add(self.root.path(), b".git/info");
-            }
-            if let Err(error) = outcome {
+            // Git's own rules lie in folders that are not entered.
+            let below =
+                |name: &[u8]| if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() };
+            let mut folders = [folder.to_vec(), below(b".git"), below(b".git/info")].into_iter();
+            if let Err(error) = folders.try_for_each(|folder| watch.add(self.root.path(), &folder)) {
                 *problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
             }
         };
@@ -347,5 +348,8 @@ impl Live {
 /// Whether a path holds rules on what is ignored, or decides whether git's count.
 fn is_rule(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    matches!(name, b".gitignore" | b".ignore" | b".rgignore" | b".git") || path == b".git/info/exclude"
+    matches!(name, b".gitignore" | b".ignore" | b".rgignore" | b".git")
+        || [&b".git/info"[..], b".git/info/exclude"].iter().any(|rule| {
+            path.strip_suffix(*rule).is_some_and(|folder| folder.is_empty() || folder.ends_with(b"/"))
+        })
 }

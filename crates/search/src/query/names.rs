@@ -1,6 +1,6 @@
 //! Symbols by name.
 
-use pintle_ranked::{Case, NameQuery, NamesPart, find};
+use pintle_ranked::{Case, Found, NameQuery, NamesPart, find};
 use pintle_symbols::Kind;
 
 use super::{Filter, Page, ranked};
@@ -37,6 +37,14 @@ pub(crate) fn find_names(
     let finding = find(&parts_of_names, &query, slice.end() + 1, has_ended);
     if has_ended() {
         return Err(Unready::Ended);
+    }
+    let mut finding = finding;
+    // Definitions of one name come in the order of their paths, whatever parts they are in.
+    for same in finding.found.chunk_by_mut(|one, next| one.name == next.name) {
+        let path = |found: &Found| parts[found.part].path(found.file).unwrap_or_default();
+        same.sort_by(|one, other| {
+            path(one).cmp(path(other)).then(one.definition.line.cmp(&other.definition.line))
+        });
     }
     let has_more = finding.found.len() > slice.end();
     let mut page = Page { total: finding.total, has_more, ..Page::default() };

@@ -1,6 +1,6 @@
 //! Ranked words.
 
-use pintle_ranked::{WordsPart, best_line, rank, term_weights};
+use pintle_ranked::{Ranked, WordsPart, best_line, rank, term_weights};
 
 use super::{Filter, Page, ranked};
 use crate::{
@@ -31,10 +31,17 @@ pub(crate) fn find_words(
         .zip(&allowed)
         .map(|(words, allowed)| WordsPart { words: *words, allowed: allowed.as_deref() })
         .collect::<Vec<_>>();
-    let (found, total) = rank(&parts_of_words, query, slice.end(), has_ended);
+    // All that match, so that those of equal score come in the order of their paths, whatever parts they are in.
+    let (found, total) = rank(&parts_of_words, query, usize::MAX, has_ended);
     if has_ended() {
         return Err(Unready::Ended);
     }
+    let mut found = found;
+    found.sort_by(|one, other| {
+        let path = |ranked: &Ranked| parts[ranked.part].path(ranked.file).unwrap_or_default();
+        other.score.total_cmp(&one.score).then_with(|| path(one).cmp(path(other)))
+    });
+    found.truncate(slice.end());
     let weights = term_weights(&parts_of_words, query);
     let mut page = Page { total, has_more: total > slice.end() as u64, ..Page::default() };
     for ranked in found.into_iter().skip(slice.start) {

@@ -11,7 +11,7 @@ use crate::stamp::Stamp;
 const RECORDS: Section = 1;
 const PATHS: Section = 2;
 const FIRST_BLOCKS: Section = 3;
-const RECORD: usize = 64;
+const RECORD: usize = 72;
 
 /// What became of a file in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,6 +67,7 @@ impl FileTableWriter {
         self.records.extend(file.stamp.size.to_le_bytes());
         self.records.extend(file.stamp.modified.to_le_bytes());
         self.records.extend(file.stamp.inode.to_le_bytes());
+        self.records.extend(file.stamp.touched.to_le_bytes());
         self.records.extend((self.paths.len() as u32).to_le_bytes());
         self.records.extend((path.len() as u16).to_le_bytes());
         self.records.extend([file.state as u8, file.language]);
@@ -120,8 +121,8 @@ impl FileTable {
     /// The path of a file.
     pub(crate) fn path<'a>(&self, file: &'a PagedFile, number: u32) -> Result<&'a [u8], Torn> {
         let record = self.record(file, number)?;
-        let start = u32::from_le_bytes(field(record, 56)?) as usize;
-        let length = usize::from(u16::from_le_bytes(field(record, 60)?));
+        let start = u32::from_le_bytes(field(record, 64)?) as usize;
+        let length = usize::from(u16::from_le_bytes(field(record, 68)?));
         file.part(&self.paths, start..start + length)
     }
 
@@ -134,16 +135,17 @@ impl FileTable {
                 size: u64::from_le_bytes(field(record, 32)?),
                 modified: i64::from_le_bytes(field(record, 40)?),
                 inode: u64::from_le_bytes(field(record, 48)?),
+                touched: i64::from_le_bytes(field(record, 56)?),
             },
-            state: State::from_number(record[62]).ok_or(Torn)?,
-            language: record[63],
+            state: State::from_number(record[70]).ok_or(Torn)?,
+            language: record[71],
         })
     }
 
     /// What became of a file and its language.
     pub(crate) fn state(&self, file: &PagedFile, number: u32) -> Result<(State, u8), Torn> {
         let record = self.record(file, number)?;
-        Ok((State::from_number(record[62]).ok_or(Torn)?, record[63]))
+        Ok((State::from_number(record[70]).ok_or(Torn)?, record[71]))
     }
 
     fn record<'a>(&self, file: &'a PagedFile, number: u32) -> Result<&'a [u8], Torn> {

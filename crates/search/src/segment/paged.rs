@@ -79,7 +79,7 @@ impl PagedWriter {
         self.open.map_or(0, |(_, start)| self.written - start)
     }
 
-    /// Ends the file and tells its length.
+    /// Ends the file and tells its seal: a number that no other file has.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.end_section();
         let directory = self.written;
@@ -93,10 +93,11 @@ impl PagedWriter {
         tail.extend(MAGIC);
         tail.extend(directory.to_le_bytes());
         tail.extend(self.written.to_le_bytes());
-        tail.extend(xxh3_64(&tail).to_le_bytes());
+        let seal = xxh3_64(&tail);
+        tail.extend(seal.to_le_bytes());
         self.out.write_all(&tail)?;
         self.out.flush()?;
-        Ok(self.written + tail.len() as u64)
+        Ok(seal)
     }
 
     fn end_page(&mut self) -> io::Result<()> {
@@ -138,18 +139,22 @@ pub(crate) struct PagedFile {
 }
 
 impl PagedFile {
-    /// Opens a file. An error of kind `InvalidData` tells that it is torn or foreign.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    /// Opens the file that has a seal. An error of kind `InvalidData` tells that it is torn or foreign.
+    pub(crate) fn open(path: &Path, seal: u64) -> io::Result<Self> {
         let file = File::open(path)?;
-        let length = file.metadata()?.len();
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(Torn.into_error());
+        }
+        let length = metadata.len();
         // SAFETY: index files are private to the state folder, written once under another name and never changed
         // in place by this program. If something else cuts one short, `is_whole` tells before the next use.
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file)? };
-        Self::check(map, file, length).map_err(Torn::into_error)
+        Self::check(map, file, length, seal).map_err(Torn::into_error)
     }
 
-    fn check(map: Mmap, file: File, length: u64) -> Result<Self, Torn> {
+    fn check(map: Mmap, file: File, length: u64, seal: u64) -> Result<Self, Torn> {
         let body = map.len().checked_sub(FOOTER).ok_or(Torn)?;
         let number = |place: usize| -> Result<usize, Torn> {
             let bytes = map.get(place..place + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
@@ -162,7 +167,8 @@ impl PagedFile {
         if data.div_ceil(PAGE).checked_mul(8).and_then(|table| table.checked_add(data)) != Some(body) {
             return Err(Torn);
         }
-        if xxh3_64(&map[data..body + 24]) != number(body + 24)? as u64 {
+        // The checksum of all checksums tells whether this is the file that is meant.
+        if number(body + 24)? as u64 != seal || xxh3_64(&map[data..body + 24]) != seal {
             return Err(Torn);
         }
         let pages = data.div_ceil(PAGE);
@@ -245,15 +251,15 @@ mod tests {
 
     use super::*;
 
-    fn written(folder: &Path, sections: &[(Section, Vec<u8>)]) -> std::path::PathBuf {
+    fn written(folder: &Path, sections: &[(Section, Vec<u8>)]) -> (std::path::PathBuf, u64) {
         let path = folder.join("file");
         let mut writer = PagedWriter::create(&path).expect("a file");
         for (section, bytes) in sections {
             writer.begin(*section).expect("a section");
             writer.write_all(bytes).expect("written");
         }
-        writer.finish().expect("finished");
-        path
+        let seal = writer.finish().expect("finished");
+        (path, seal)
     }
 
     proptest! {
@@ -270,8 +276,8 @@ mod tests {
                 (name, (0..*length).map(|byte| (byte as u32 * name) as u8).collect())
             });
             let sections = sections.collect::<Vec<(Section, Vec<u8>)>>();
-            let path = written(folder.path(), &sections);
-            let file = PagedFile::open(&path).expect("it opens");
+            let (path, seal) = written(folder.path(), &sections);
+            let file = PagedFile::open(&path, seal).expect("it opens");
             for (name, bytes) in &sections {
                 prop_assert_eq!(file.bytes(file.section(*name)), Ok(bytes.as_slice()));
             }
@@ -282,9 +288,9 @@ mod tests {
             flipped[place.index(good.len())] ^= flip;
             std::fs::remove_file(&path).expect("removed");
             std::fs::write(&path, &flipped).expect("written");
-            prop_assert!(!PagedFile::open(&path).is_ok_and(|file| file.verify()));
+            prop_assert!(!PagedFile::open(&path, seal).is_ok_and(|file| file.verify()));
             std::fs::write(&path, &good[..keep.index(good.len())]).expect("written");
-            prop_assert!(!PagedFile::open(&path).is_ok_and(|file| file.verify()));
+            prop_assert!(!PagedFile::open(&path, seal).is_ok_and(|file| file.verify()));
         }
     }
 }

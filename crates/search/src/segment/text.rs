@@ -117,8 +117,8 @@ pub(crate) struct TextSegment {
 }
 
 impl TextSegment {
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = PagedFile::open(path)?;
+    pub(crate) fn open(path: &Path, seal: u64) -> io::Result<Self> {
+        let file = PagedFile::open(path, seal)?;
         let files = FileTable::open(&file).map_err(Torn::into_error)?;
         let [lines, lists, grams, places, whole] =
             [LINES, LISTS, GRAMS, PLACES, WHOLE].map(|section| file.section(section));

@@ -74,7 +74,7 @@ impl Tool for IndexBuild {
     };
 
     fn access(_: &Input) -> Result<Vec<Access>, Fault> {
-        Ok(vec![Access::Path(Verb::Write, WorkspacePath::root())])
+        Ok(vec![Access::Tree(Verb::Write, WorkspacePath::root())])
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {

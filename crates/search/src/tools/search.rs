@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_auth::Scopes;
-use pintle_contract::{Annotations, ErrorCode, Fault, nearest};
+use pintle_contract::{Annotations, ErrorCode, Fault, WorkspacePath, nearest};
 use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use pintle_symbols::{Kind, Language};
 use schemars::JsonSchema;
@@ -283,7 +283,13 @@ pub(crate) fn filter_of<'a>(
     scopes: &'a Scopes,
 ) -> Result<Filter<'a>, Fault> {
     let language = lang.map(language).transpose()?;
-    let is_folder = |path: &str| search.root_path().join(path).is_dir();
+    // A caller must not learn which folders there are where it may not read.
+    let is_folder = |path: &str| {
+        WorkspacePath::parse(path).is_ok_and(|path| {
+            let relative = path.as_str().trim_start_matches('/');
+            scopes.may_read(&path) && search.root_path().join(relative).is_dir()
+        })
+    };
     Filter::new(scopes, globs, is_folder, language)
         .map_err(|problem| invalid(format!("`path` is not a glob: {problem}")).hint("`src/**/*.rs` is one"))
 }

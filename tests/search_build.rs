@@ -1,0 +1,890 @@
+//! The index: built in phases, refreshed in parts, and never trusted when it is not whole. Whatever ends a build, the
+//! old index answers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::{fs::PermissionsExt, fs::symlink, net::UnixListener},
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant, SystemTime},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    search_fresh::Random,
+    search_tools::{World, names, paths, search},
+    support::{Server, pintle, request, rounds, run, wait_until},
+};
+
+/// Files of several languages, each with a word that all have and one that only it has.
+fn fill(world: &World, count: usize, size: usize) {
+    for number in 0..count {
+        let (ending, start, end) = [
+            ("rs", "fn ", "() { let x = 1; }"),
+            ("py", "def ", "():\n    return 1"),
+            ("js", "function ", "() { return 1; }"),
+            ("c", "int ", "(void) { return 1; }"),
+            ("go", "func ", "() int { return 1 }"),
+            ("txt", "about ", " and so on"),
+        ][number % 6];
+        let mut text = format!("common only{number}x\n");
+        let mut line = 0;
+        while text.len() < size {
+            text.push_str(&format!("{start}name_{number}_{line}{end}\n"));
+            line += 1;
+        }
+        world.write(&format!("{}/{number}.{ending}", number % 10), text);
+    }
+}
+
+/// Asserts that nothing lies in the folder of the index but what makes up the present generation.
+fn assert_clean(world: &World, what: &str) {
+    let folder = world.index();
+    let manifest = fs::read(folder.join("manifest")).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let manifest = String::from_utf8_lossy(&manifest).into_owned();
+    for name in names(&folder) {
+        let is_named = name == "manifest" || name == "lock" || manifest.contains(&format!("\"{name}\""));
+        assert!(is_named, "{what}: {name} is left: {:?}", names(&folder));
+    }
+}
+
+/// How many segments the index has.
+fn segments(world: &World) -> usize {
+    names(&world.index()).iter().filter(|name| name.ends_with("-text")).count()
+}
+
+fn build_with_progress(server: &mut Server, id: &str, arguments: Value) {
+    let mut message = request(json!(id), "index_build", arguments);
+    message["meta"] = json!({"progressToken": id});
+    server.send(&message);
+}
+
+#[test]
+fn without_an_index_a_search_says_so_and_names_the_remedy() {
+    let world = World::of(&[("a.rs", "fn needle() {}\n")]);
+    let mut server = world.start();
+    for how in ["literal", "regex", "words", "symbol"] {
+        let frame = server.call("search", json!({"query": "needle", "match": how}));
+        assert_eq!(frame["error"]["code"], json!(409), "{frame}");
+        let error = &frame["error"]["data"];
+        assert_eq!(error["code"], json!("NO_INDEX"), "{frame}");
+        assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("index_build")), "{frame}");
+    }
+    let status = server.result("index_status", json!({}));
+    assert_eq!((&status["exists"], &status["generation"]), (&json!(false), &json!(0)), "{status}");
+    assert!(!world.state().join("index").exists(), "asking makes nothing");
+    let built = server.result("index_build", json!({}));
+    assert_eq!(
+        (&built["files"], &built["read"], &built["found"]),
+        (&json!(1), &json!(1), &json!(1)),
+        "{built}"
+    );
+    assert!(built.get("rebuilt").is_none(), "{built}");
+    assert_eq!(built["ready"], json!({"text": true, "words": true, "symbols": true}));
+    for how in ["literal", "regex", "words", "symbol"] {
+        assert_eq!(paths(&search(&mut server, how, "needle")), ["a.rs"], "{how}");
+    }
+    let status = server.result("index_status", json!({}));
+    assert_eq!((&status["exists"], &status["generation"]), (&json!(true), &built["generation"]), "{status}");
+    assert_eq!((&status["files"], &status["bytes"]), (&json!(1), &json!(15)), "{status}");
+    assert_eq!(status["languages"], json!({"rust": 1}));
+    assert_clean(&world, "after a build");
+    server.finish();
+}
+
+#[test]
+fn an_empty_root_has_an_index_too() {
+    let world = World::new();
+    let mut server = world.built();
+    assert_eq!(search(&mut server, "literal", "x")["total"], json!(0));
+    assert_eq!(search(&mut server, "words", "x")["total"], json!(0));
+    assert_eq!(search(&mut server, "symbol", "x")["total"], json!(0));
+    server.result("file.create", json!({"path": "a.rs", "content": "fn first() {}\n"}));
+    for how in ["literal", "regex", "words", "symbol"] {
+        assert_eq!(paths(&search(&mut server, how, "first")), ["a.rs"], "{how}");
+    }
+    server.finish();
+}
+
+#[test]
+fn a_build_that_is_cancelled_leaves_the_old_index_and_nothing_else() {
+    let world = World::new();
+    fill(&world, 20, 500);
+    let mut server = world.built();
+    let before = names(&world.index());
+    let whole = search(&mut server, "literal", "common")["hits"].clone();
+    let count = rounds(120, 2_000);
+    fill(&world, count, 20_000);
+    let mut phases = BTreeSet::new();
+    for round in 0..rounds(3, 18) {
+        let phase = ["text", "words", "symbols"][round % 3];
+        build_with_progress(&mut server, "build", json!({"mode": "full"}));
+        let mut is_cancelled = false;
+        let reply = loop {
+            let frame = server.frame();
+            if frame.get("id").is_some() {
+                break frame;
+            }
+            if !is_cancelled && frame["params"]["phase"] == json!(phase) {
+                is_cancelled = true;
+                server
+                    .send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "build"}}));
+            }
+        };
+        if reply.get("result").is_some() {
+            println!("round {round}: the build was faster than its {phase} could be cancelled");
+            continue;
+        }
+        phases.insert(phase);
+        assert_eq!(reply["error"]["data"]["code"], json!("CANCELLED"), "{reply}");
+        wait_until("the build has gone", || !world.index().join("scratch").exists());
+        assert_clean(&world, &format!("cancelled in {phase}"));
+        if server.result("index_status", json!({}))["generation"] == json!(1) {
+            assert_eq!(names(&world.index()), before, "cancelled in {phase}");
+        }
+        // Whatever could be searched before can be searched now.
+        for (how, query) in
+            [("literal", "only19x"), ("regex", "only19[x]"), ("words", "only19x"), ("symbol", "name_19_1")]
+        {
+            let frame = server.call("search", json!({"query": query, "match": how}));
+            assert_eq!(
+                frame["result"]["hits"][0]["path"],
+                json!("9/19.py"),
+                "cancelled in {phase}: {how}: {frame}"
+            );
+        }
+    }
+    println!("cancelled in {phases:?}");
+    assert!(!phases.is_empty(), "nothing was cancelled");
+    let built = server.result("index_build", json!({}));
+    assert_eq!(built["ready"], json!({"text": true, "words": true, "symbols": true}), "{built}");
+    assert_eq!(built["files"], json!(count));
+    assert!(
+        search(&mut server, "literal", "common")["total"].as_u64()
+            > Some(whole.as_array().map_or(0, Vec::len) as u64)
+    );
+    assert_clean(&world, "after the next build");
+    server.finish();
+}
+
+#[test]
+fn a_first_build_that_is_cancelled_before_its_text_is_ready_leaves_no_index() {
+    let world = World::new();
+    fill(&world, rounds(400, 2_000), 20_000);
+    let mut server = world.start();
+    build_with_progress(&mut server, "build", json!({}));
+    server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "build"}}));
+    let reply = loop {
+        let frame = server.frame();
+        if frame.get("id").is_some() {
+            break frame;
+        }
+    };
+    assert_eq!(reply["error"]["data"]["code"], json!("CANCELLED"), "{reply}");
+    assert_eq!(server.error("search", json!({"query": "common"}))["code"], json!("NO_INDEX"));
+    if world.state().join("index").exists() {
+        wait_until("nothing is left", || names(&world.index()).iter().all(|name| name == "lock"));
+    }
+    server.finish();
+}
+
+#[test]
+fn text_answers_before_words_and_symbols_and_ready_tells() {
+    let world = World::new();
+    fill(&world, rounds(120, 2_000), 20_000);
+    let (mut builder, mut seeker) = (world.start(), world.start());
+    build_with_progress(&mut builder, "build", json!({}));
+    let mut phases: Vec<String> = Vec::new();
+    let mut was_early = false;
+    let (mut progress, mut reply) = (Vec::new(), Value::Null);
+    while reply.is_null() {
+        let frame = builder.frame();
+        if frame.get("id").is_some() {
+            reply = frame;
+            continue;
+        }
+        progress.extend(frame["params"]["progress"].as_f64());
+        let phase = frame["params"]["phase"].as_str().expect("a phase").to_owned();
+        if phases.last() != Some(&phase) {
+            phases.push(phase.clone());
+        }
+        if phase != "words" && phase != "symbols" {
+            continue;
+        }
+        // The text is ready; it is told what is not.
+        let answer = search(&mut seeker, "literal", "only42x");
+        assert_eq!(paths(&answer), ["2/42.rs"], "{answer}");
+        let ready = &answer["coverage"]["ready"];
+        assert_eq!(ready["text"], json!(true), "{answer}");
+        if ready["symbols"] == json!(false) {
+            was_early = true;
+            let status = seeker.result("index_status", json!({}));
+            let frame = seeker.call("search", json!({"query": "name_42_1", "match": "symbol"}));
+            if status["ready"]["symbols"] == json!(false) && frame.get("result").is_none() {
+                assert_eq!(frame["error"]["data"]["code"], json!("NO_INDEX"), "{frame}");
+            }
+        }
+    }
+    println!("{phases:?}");
+    assert!(progress.is_sorted_by(|one, next| one < next), "{progress:?}");
+    let order = ["wait", "walk", "text", "words", "symbols"];
+    let places: Vec<_> = phases.iter().map(|phase| order.iter().position(|known| known == phase)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{phases:?}");
+    assert!(was_early, "nobody could look before all was ready: {phases:?}");
+    assert_eq!(reply["result"]["ready"], json!({"text": true, "words": true, "symbols": true}), "{reply}");
+    assert_eq!(search(&mut seeker, "symbol", "name_42_1")["hits"][0]["path"], json!("2/42.rs"));
+    builder.finish();
+    seeker.finish();
+}
+
+/// Runs a build, and ends it with a kill after a while; true if it was killed before its end.
+fn killed_build(world: &World, by_server: bool, delay: Duration) -> bool {
+    let spin = || {
+        let start = Instant::now();
+        while start.elapsed() < delay {
+            std::thread::yield_now();
+        }
+    };
+    if by_server {
+        let mut server = world.start();
+        server.request(json!(1), "index_build", json!({}));
+        spin();
+        server.signal_if_running(rustix::process::Signal::KILL);
+        server.wait();
+        return server.remaining_frames().is_empty();
+    }
+    let mut command = pintle();
+    command.args(["index", "--root"]).arg(world.root()).env("PINTLE_STATE_DIR", world.state());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("starts");
+    spin();
+    let _ = child.kill();
+    !child.wait().expect("ends").success()
+}
+
+#[test]
+fn a_kill_at_any_instant_of_a_build_leaves_the_old_index_or_none() {
+    let world = World::new();
+    fill(&world, 60, 4_000);
+    let mut random = Random(7);
+    let started = Instant::now();
+    world.built().finish();
+    let usual = started.elapsed();
+    let mut cut = 0;
+    let rounds = rounds(6, 100);
+    for round in 0..rounds {
+        let is_first = round % 3 == 0;
+        if is_first {
+            fs::remove_dir_all(world.state()).expect("removes");
+        } else {
+            // Something new in half of the files, or in a few.
+            for number in 0..if round % 3 == 1 { 40 } else { 3 } {
+                world.write(
+                    &format!("0/new{number}.rs"),
+                    format!("fn changed_{round}_{number}() {{}}\n").repeat(200),
+                );
+            }
+        }
+        let delay = usual.mul_f64((round as f64 * 0.618_034).fract() + random.below(100) as f64 / 1000.0);
+        let what = format!("round {round}, after {delay:?} of {usual:?}");
+        cut += usize::from(killed_build(&world, round % 2 == 0, delay));
+
+        // The old answers, or there is none; in either case nothing is wrong.
+        let mut server = world.start();
+        let frame = server.call("search", json!({"query": "only59x"}));
+        match frame.get("result") {
+            Some(answer) => assert_eq!(paths(answer), ["9/59.txt"], "{what}"),
+            None => {
+                assert!(is_first, "{what}: the old index is gone: {frame}");
+                assert_eq!(frame["error"]["data"]["code"], json!("NO_INDEX"), "{what}: {frame}");
+            }
+        }
+        if !is_first {
+            let answer = search(&mut server, "literal", &format!("changed_{round}_1("));
+            assert_eq!(answer["total"], json!(200), "{what}");
+            let answer = search(&mut server, "symbol", "name_54_1");
+            assert_eq!(answer["hits"][0]["path"], json!("4/54.rs"), "{what}");
+        }
+        let built = server.result("index_build", json!({}));
+        assert!(built.get("rebuilt").is_none(), "{what}: {built}");
+        assert_clean(&world, &what);
+        assert_eq!(paths(&search(&mut server, "words", "only59x"))[0], "9/59.txt", "{what}");
+        assert_eq!(search(&mut server, "symbol", "name_54_1")["hits"][0]["path"], json!("4/54.rs"), "{what}");
+        let status = server.result("index_status", json!({}));
+        assert_eq!(
+            (&status["pending"], &status["ready"]["symbols"]),
+            (&json!(0), &json!(true)),
+            "{what}: {status}"
+        );
+        server.finish();
+    }
+    println!("{cut} of {rounds} builds were cut short");
+    assert!(cut > 0, "every build was faster");
+}
+
+#[test]
+fn two_builds_at_once_from_two_processes_both_succeed() {
+    for round in 0..rounds(3, 30) {
+        let world = World::new();
+        fill(&world, 60, 3_000);
+        let (mut one, mut other) = (world.start(), world.start());
+        let mut command = pintle();
+        command.args(["index", "--root"]).arg(world.root()).env("PINTLE_STATE_DIR", world.state());
+        one.request(json!(1), "index_build", json!({}));
+        other.request(json!(2), "index_build", json!({"mode": "full"}));
+        let (code, _, errors) = run(&mut command, b"");
+        assert_eq!(code, Some(0), "{errors}");
+        for server in [&mut one, &mut other] {
+            let frame = server.frame();
+            assert_eq!(frame["result"]["files"], json!(60), "round {round}: {frame}");
+            assert_eq!(frame["result"]["ready"]["symbols"], json!(true), "round {round}: {frame}");
+        }
+        assert_clean(&world, "after three builds");
+        for server in [&mut one, &mut other] {
+            assert_eq!(paths(&search(server, "literal", "only33x")), ["3/33.c"]);
+            assert_eq!(search(server, "symbol", "name_33_3")["hits"][0]["path"], json!("3/33.c"));
+            assert_eq!(search(server, "words", "common")["total"], json!(60));
+        }
+        one.finish();
+        other.finish();
+    }
+}
+
+#[test]
+fn only_what_has_changed_is_read_again() {
+    let world = World::new();
+    fill(&world, 40, 500);
+    // A file that was written a moment ago may be written again in the same tick, and is read again to be sure.
+    let write = |path: &str, content: &str| {
+        world.write(path, content);
+        let file = fs::File::options().write(true).open(world.at(path)).expect("opens");
+        file.set_modified(SystemTime::now() - Duration::from_secs(100)).expect("sets");
+    };
+    for path in (0..40).map(|number| format!("{}/{number}", number % 10)) {
+        let ending = ["rs", "py", "js", "c", "go", "txt"]
+            .into_iter()
+            .find(|ending| world.at(&format!("{path}.{ending}")).exists())
+            .expect("a file");
+        let path = format!("{path}.{ending}");
+        let content = fs::read_to_string(world.at(&path)).expect("reads");
+        write(&path, &content);
+    }
+    let mut server = world.start();
+    let built = server.result("index_build", json!({}));
+    assert_eq!((&built["read"], &built["removed"], &built["files"]), (&json!(40), &json!(0), &json!(40)));
+    let again = server.result("index_build", json!({}));
+    assert_eq!((&again["read"], &again["generation"]), (&json!(0), &built["generation"]), "{again}");
+    write("x/one.txt", "one common\n");
+    write("y/two.txt", "two common\n");
+    fs::remove_file(world.at("5/5.txt")).expect("removes");
+    // A part: only that is read, but all is seen.
+    let part = server.result("index_build", json!({"path": "x"}));
+    assert_eq!((&part["read"], &part["removed"]), (&json!(1), &json!(0)), "{part}");
+    let status = server.result("index_status", json!({}));
+    assert_eq!(status["pending"], json!(2), "{status}");
+    for word in ["one", "two"] {
+        assert_eq!(search(&mut server, "words", word)["total"], json!(1), "{word}");
+    }
+    assert_eq!(search(&mut server, "literal", "only5x")["total"], json!(0));
+    let part = server.result("index_build", json!({"path": "/y/two.txt"}));
+    assert_eq!((&part["read"], &part["removed"]), (&json!(1), &json!(0)), "{part}");
+    let rest = server.result("index_build", json!({}));
+    assert_eq!((&rest["read"], &rest["removed"]), (&json!(0), &json!(1)), "{rest}");
+    assert_eq!(server.result("index_status", json!({}))["pending"], json!(0));
+    let full = server.result("index_build", json!({"mode": "full"}));
+    assert_eq!((&full["read"], &full["files"]), (&json!(41), &json!(41)), "{full}");
+    assert_eq!(segments(&world), 1, "{:?}", names(&world.index()));
+    let missing = server.result("index_build", json!({"path": "nowhere"}));
+    assert_eq!((&missing["read"], &missing["removed"]), (&json!(0), &json!(0)), "{missing}");
+    server.finish();
+    // Without a server that has watched it is the same.
+    write("x/one.txt", "three common\n");
+    let (code, output, errors) = world.run(&["index", "--json"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let told: Value = serde_json::from_str(output.lines().last().unwrap_or_default())
+        .or_else(|_| serde_json::from_str(&output))
+        .unwrap_or_else(|error| panic!("{error}: {output}"));
+    assert_eq!(told["read"], json!(1), "{told}");
+}
+
+#[test]
+fn many_small_refreshes_keep_few_segments_and_right_answers() {
+    let world = World::new();
+    fill(&world, 40, 500);
+    let mut server = world.built();
+    let mut generation = 0;
+    for round in 0..rounds(15, 60) {
+        world.write(&format!("r/{round}.rs"), format!("fn refreshed_{round}() {{}} // common\n"));
+        world.write("r/same.rs", format!("fn same_{round}() {{}} // common\n"));
+        if round % 4 == 3 {
+            fs::remove_file(world.at(&format!("r/{}.rs", round - 2))).expect("removes");
+        }
+        let built = server.result("index_build", json!({}));
+        assert!(built["read"].as_u64() <= Some(3), "round {round}: {built}");
+        assert!(built["generation"].as_u64() > Some(generation), "round {round}: {built}");
+        generation = built["generation"].as_u64().expect("a number");
+        assert!(segments(&world) <= 8, "round {round}: {:?}", names(&world.index()));
+        assert_clean(&world, &format!("round {round}"));
+        let is_there = |number: usize| !(number % 4 == 1 && number + 2 <= round);
+        let found: BTreeSet<String> =
+            paths(&search(&mut server, "literal", "refreshed_")).into_iter().collect();
+        let expected: BTreeSet<String> =
+            (0..=round).filter(|number| is_there(*number)).map(|number| format!("r/{number}.rs")).collect();
+        assert_eq!(found, expected, "round {round}");
+        let answer = search(&mut server, "literal", "same_");
+        assert_eq!(answer["hits"][0]["text"], json!(format!("fn same_{round}() {{}} // common")), "{answer}");
+        assert_eq!(answer["total"], json!(1), "{answer}");
+        let count = 41 + (0..=round).filter(|number| is_there(*number)).count();
+        let words = search(&mut server, "words", "common");
+        assert_eq!(
+            (&words["total"], &words["coverage"]["files"]),
+            (&json!(count), &json!(count)),
+            "round {round}"
+        );
+        let symbols = server.result("search", json!({"query": format!("same_{round}"), "match": "symbol"}));
+        assert_eq!(symbols["hits"][0]["name"], json!(format!("same_{round}")), "round {round}");
+    }
+    // A fresh index gives the same, with the same scores.
+    let ask = |server: &mut Server| {
+        ["literal", "regex", "words"].map(|how| search(server, how, "common")["hits"].clone())
+    };
+    let refreshed = ask(&mut server);
+    server.result("index_build", json!({"mode": "full"}));
+    assert_eq!(ask(&mut server), refreshed);
+    server.finish();
+}
+
+/// Searches of all kinds.
+const QUERIES: [(&str, &str); 9] = [
+    ("literal", "common"),
+    ("literal", "only7x"),
+    ("literal", "absent"),
+    ("regex", r"name_\d+_2\b"),
+    ("regex", "^"),
+    ("words", "common"),
+    ("words", "only11x name"),
+    ("symbol", "name_12_1"),
+    ("symbol", "name"),
+];
+
+/// The hits of the searches; nothing where there is no index.
+fn all_hits(server: &mut Server) -> Result<Vec<Option<Value>>, String> {
+    let ask = |(how, query): &(&str, &str)| {
+        let frame = server.call("search", json!({"query": query, "match": how, "top": 15}));
+        match frame.get("result") {
+            Some(answer) => Ok(Some(json!({"hits": answer["hits"], "total": answer["total"]}))),
+            None if frame["error"]["data"]["code"] == json!("NO_INDEX") => Ok(None),
+            None => Err(format!("{how} {query}: {frame}")),
+        }
+    };
+    QUERIES.iter().map(ask).collect()
+}
+
+/// Sees whether a server on a damaged index answers rightly or not at all, and rightly after the next build.
+fn see_repaired(server: &mut Server, right: &[Option<Value>], is_gone: bool) -> Result<&'static str, String> {
+    let before = all_hits(server)?;
+    for ((before, right), query) in before.iter().zip(right).zip(QUERIES) {
+        if before.is_some() && before != right {
+            return Err(format!("wrong before the build: {query:?}: {before:?}"));
+        }
+    }
+    let frame = server.call("index_build", json!({}));
+    let built = frame.get("result").ok_or_else(|| format!("not built: {frame}"))?;
+    let was_told = before.iter().any(Option::is_none);
+    for ((after, right), query) in all_hits(server)?.iter().zip(right).zip(QUERIES) {
+        if after != right {
+            return Err(format!("wrong after the build ({built}): {query:?}: {after:?}"));
+        }
+    }
+    if was_told && !is_gone && !built["rebuilt"].is_string() {
+        return Err(format!("it does not say why it was rebuilt: {built}"));
+    }
+    Ok(match (was_told, built["rebuilt"].is_string()) {
+        (true, _) => "not answered",
+        (false, true) => "answered rightly and rebuilt",
+        (false, false) => "answered rightly",
+    })
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for name in names(from) {
+        fs::copy(from.join(&name), to.join(&name)).expect("copies");
+    }
+}
+
+/// A way to damage a file.
+#[derive(Clone, Debug)]
+enum Damage {
+    Cut(usize),
+    CutToHalf,
+    CutByOne,
+    Flip(usize, u8),
+    Grow,
+    Gone,
+    Folder,
+    Link,
+    Unreadable,
+    Foreign,
+}
+
+impl Damage {
+    fn apply(&self, path: &Path, foreign: &Path) {
+        let mut bytes = fs::read(path).expect("reads");
+        match self {
+            Self::Cut(length) => bytes.truncate(*length),
+            Self::CutToHalf => bytes.truncate(bytes.len() / 2),
+            Self::CutByOne => bytes.truncate(bytes.len() - 1),
+            Self::Flip(place, bits) => bytes[*place] ^= bits,
+            Self::Grow => bytes.extend(b"garbage"),
+            Self::Gone => return fs::remove_file(path).expect("removes"),
+            Self::Folder => {
+                fs::remove_file(path).expect("removes");
+                return fs::create_dir(path).expect("a folder");
+            }
+            Self::Link => {
+                fs::remove_file(path).expect("removes");
+                return symlink("nowhere", path).expect("a link");
+            }
+            Self::Unreadable => {
+                let mode = fs::Permissions::from_mode(0o000);
+                return fs::set_permissions(path, mode).expect("changes the mode");
+            }
+            Self::Foreign => bytes = fs::read(foreign).expect("reads"),
+        }
+        // A new file, as it would be after a crash; nobody has the old one open.
+        fs::remove_file(path).expect("removes");
+        fs::write(path, bytes).expect("writes");
+    }
+}
+
+/// Makes a folder a copy of another, whatever lies in it.
+fn restore(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    copy_folder(from, to);
+}
+
+/// Two roots with an index each, a copy of the first index, and what the first one answers.
+fn two_worlds() -> (World, World, Vec<Option<Value>>) {
+    let (world, other) = (World::new(), World::new());
+    fill(&world, 13, 200);
+    // As many files, of the same names, which hold something else.
+    fill(&other, 13, 900);
+    for name in names(&other.at("2")) {
+        other.write(&format!("2/{name}"), "fn nothing_of_it() {}\n");
+    }
+    let mut server = world.built();
+    let right = all_hits(&mut server).expect("answers");
+    assert!(right.iter().all(Option::is_some));
+    server.finish();
+    other.built().finish();
+    copy_folder(&world.index(), &world.path("whole"));
+    (world, other, right)
+}
+
+#[test]
+fn a_torn_index_gives_no_wrong_answer_and_the_next_build_repairs_it() {
+    let (world, other, right) = two_worlds();
+    let (index, whole) = (world.index(), world.path("whole"));
+    let mut random = Random(3);
+    let mut cases: Vec<(String, Damage)> = Vec::new();
+    for name in names(&whole).into_iter().filter(|name| name != "lock") {
+        let length = usize::try_from(fs::metadata(whole.join(&name)).expect("there").len()).expect("small");
+        let mut damages = vec![
+            Damage::Cut(0),
+            Damage::CutToHalf,
+            Damage::CutByOne,
+            Damage::Grow,
+            Damage::Gone,
+            Damage::Folder,
+            Damage::Link,
+            // Another root's index has files of the same names.
+            Damage::Foreign,
+            Damage::Flip(0, 1),
+            Damage::Flip(length - 1, 128),
+        ];
+        if !rustix::process::geteuid().is_root() {
+            damages.push(Damage::Unreadable);
+        }
+        for _ in 0..rounds(3, 400) {
+            damages.push(Damage::Flip(random.below(length), 1 << random.below(8)));
+        }
+        for _ in 0..rounds(1, 40) {
+            damages.push(Damage::Cut(random.below(length)));
+        }
+        cases.extend(damages.into_iter().map(|damage| (name.clone(), damage)));
+    }
+    let mut outcomes = BTreeMap::new();
+    let mut failures = Vec::new();
+    for (name, damage) in &cases {
+        println!("{name}: {damage:?}");
+        restore(&whole, &index);
+        damage.apply(&index.join(name), &other.index().join(name));
+        let mut server = world.start();
+        let is_gone = name == "manifest" && matches!(damage, Damage::Gone | Damage::Link);
+        match see_repaired(&mut server, &right, is_gone) {
+            Ok(outcome) => *outcomes.entry(outcome).or_insert(0) += 1,
+            Err(problem) => failures.push(format!("{name}: {damage:?}: {problem}")),
+        }
+        server.finish();
+    }
+    println!("{} cases: {outcomes:?}", cases.len());
+    assert!(failures.is_empty(), "{} of {} cases:\n{}", failures.len(), cases.len(), failures.join("\n"));
+}
+
+#[test]
+fn an_index_that_is_torn_while_a_server_has_it_open_does_not_end_the_server() {
+    let (world, other, right) = two_worlds();
+    let (index, whole) = (world.index(), world.path("whole"));
+    let mut random = Random(9);
+    let mut failures = Vec::new();
+    for name in names(&whole).into_iter().filter(|name| name != "lock") {
+        let length = fs::metadata(whole.join(&name)).expect("there").len();
+        for round in 0..rounds(2, 40) {
+            restore(&whole, &index);
+            let mut server = world.start();
+            assert_eq!(all_hits(&mut server).expect("answers"), right);
+            // In place, where the server may have mapped it.
+            let file = fs::File::options().write(true).open(index.join(&name)).expect("opens");
+            let left = [0, random.next() % length, length - 1, length / 2][round % 4];
+            file.set_len(left).expect("truncates");
+            println!("{name} cut to {left} of {length}");
+            if let Err(problem) = see_repaired(&mut server, &right, false) {
+                failures.push(format!("{name} cut to {left} of {length}: {problem}"));
+            }
+            server.finish();
+        }
+    }
+    // All of it is gone.
+    restore(&whole, &index);
+    let mut server = world.start();
+    assert_eq!(all_hits(&mut server).expect("answers"), right);
+    fs::remove_dir_all(world.state()).expect("removes");
+    if let Err(problem) = see_repaired(&mut server, &right, true) {
+        failures.push(format!("the state folder is gone: {problem}"));
+    }
+    server.finish();
+    // Another one lies in its place.
+    restore(&whole, &index);
+    let mut server = world.start();
+    assert_eq!(all_hits(&mut server).expect("answers"), right);
+    restore(&other.index(), &index);
+    if let Err(problem) = see_repaired(&mut server, &right, false) {
+        failures.push(format!("another root's index: {problem}"));
+    }
+    server.finish();
+    assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn the_index_of_another_root_is_not_trusted() {
+    let (world, other, right) = two_worlds();
+    restore(&other.index(), &world.index());
+    let mut server = world.start();
+    assert!(all_hits(&mut server).expect("answers").iter().all(Option::is_none), "it was trusted");
+    see_repaired(&mut server, &right, false).expect("repaired");
+    server.finish();
+    // The root under another name is another root; its index is not that of what lies at the old name.
+    fs::rename(world.root(), world.path("moved")).expect("renames");
+    fs::create_dir(world.root()).expect("a root");
+    world.write("new.txt", "common\n");
+    let mut server = world.start();
+    match all_hits(&mut server).expect("answers")[0].clone() {
+        Some(answer) => assert_eq!(paths(&answer), ["new.txt"]),
+        None => {
+            server.result("index_build", json!({}));
+        }
+    }
+    assert_eq!(paths(&search(&mut server, "literal", "common")), ["new.txt"]);
+    assert_eq!(search(&mut server, "words", "common")["total"], json!(1));
+    server.finish();
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_old_index_answers() {
+    let world = World::new();
+    fs::create_dir(world.state()).expect("a folder");
+    let mut probe = Command::new("unshare");
+    probe.args(["-Urm", "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(world.state());
+    if !probe.output().is_ok_and(|probe| probe.status.success()) {
+        println!("not tried: this system gives users no disk of their own");
+        return;
+    }
+    world.write("a.rs", "fn needle() {}\n");
+    // Words of which no two are the same take room.
+    let mut random = Random(1);
+    let mut many = String::new();
+    while many.len() < 4 << 20 {
+        many.push_str(&format!("{:x}\n", random.next()));
+    }
+    fs::write(world.path("many.txt"), many).expect("writes");
+    let calls = |calls: &[(&str, Value)]| {
+        let lines = calls
+            .iter()
+            .map(|(tool, arguments)| format!("{}\n", request(json!(tool), tool, arguments.clone())));
+        lines.collect::<String>()
+    };
+    let find = ("search", json!({"query": "needle"}));
+    fs::write(world.path("first"), calls(&[("index_build", json!({})), find.clone()])).expect("writes");
+    let second = [("index_build", json!({})), find.clone(), ("index_status", json!({}))];
+    fs::write(world.path("second"), calls(&second)).expect("writes");
+    let script = r#"mount -t tmpfs -o size=512k tmpfs state || exit 9
+        "$0" serve --root root --state-dir state < first || exit 8
+        cp many.txt root/many.txt
+        "$0" serve --root root --state-dir state < second || exit 7
+        rm root/many.txt
+        "$0" serve --root root --state-dir state < first || exit 6
+        find state -type f"#;
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-c", script]).arg(pintle().get_program()).current_dir(world.path(""));
+    command.env("MCP_READY_FILE", world.path("ready"));
+    let (code, output, errors) = run(&mut command, b"");
+    assert_eq!(code, Some(0), "{errors}");
+    let replies: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(replies.len(), 7, "{output}");
+    assert_eq!(replies[0]["result"]["files"], json!(1), "{}", replies[0]);
+    assert_eq!(paths(&replies[1]["result"]), ["a.rs"]);
+    let message = replies[2]["error"]["data"]["message"].as_str().unwrap_or_else(|| panic!("{}", replies[2]));
+    assert!(message.contains("full"), "{message}");
+    assert_eq!(paths(&replies[3]["result"]), ["a.rs"], "{}", replies[3]);
+    assert_eq!(replies[4]["result"]["exists"], json!(true), "{}", replies[4]);
+    assert_eq!(replies[5]["result"]["files"], json!(1), "{}", replies[5]);
+    assert_eq!(paths(&replies[6]["result"]), ["a.rs"]);
+    assert!(!output.contains("scratch"), "{output}");
+}
+
+/// All entries under a folder that are not folders, counted without any rules.
+fn entries(folder: &Path) -> u64 {
+    let mut count = 0;
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let entry = entry.expect("an entry");
+        count += if entry.file_type().expect("a type").is_dir() { entries(&entry.path()) } else { 1 };
+    }
+    count
+}
+
+/// Asserts that every file under the root is accounted for, and tells the account.
+fn account(server: &mut Server, world: &World, built: Option<&Value>, what: &str) -> Value {
+    let status = server.result("index_status", json!({}));
+    let answer = server.result("search", json!({"query": "needle"}));
+    let skipped = |object: &Value| -> u64 {
+        object["skipped"].as_object().expect("an object").values().filter_map(Value::as_u64).sum()
+    };
+    let found = entries(&world.root());
+    for object in [Some(&status), built].into_iter().flatten() {
+        let files = object["files"].as_u64().expect("a number");
+        assert_eq!(files + skipped(object), object["found"].as_u64().expect("a number"), "{what}: {object}");
+        assert_eq!(object["found"], json!(found), "{what}: {object}");
+    }
+    let coverage = &answer["coverage"];
+    assert_eq!((&coverage["files"], &coverage["skipped"]), (&status["files"], &status["skipped"]), "{what}");
+    assert_eq!(coverage["ready"], status["ready"], "{what}");
+    let languages: u64 =
+        status["languages"].as_object().expect("an object").values().filter_map(Value::as_u64).sum();
+    assert_eq!(json!(languages), status["files"], "{what}: {status}");
+    status
+}
+
+#[test]
+fn every_file_under_the_root_is_accounted_for() {
+    let world = World::of(&[
+        ("a.rs", "fn needle() {}\n"),
+        ("sub/b.txt", "needle\n"),
+        ("empty", ""),
+        (".hidden/c.py", "needle\n"),
+        ("large.txt", &"needle\n".repeat(200)),
+        (".gitignore", "target/\n*.log\n"),
+        ("target/x/y.o", "needle\n"),
+        ("target/z.o", "needle\n"),
+        ("sub/q.log", "needle\n"),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".git/info/exclude", "\n"),
+        (".git/objects/ab/cdef", "needle\n"),
+    ]);
+    world.write("binary.bin", b"needle\0\n");
+    world.write("sub/late.bin", [&b"needle\n".repeat(100)[..], b"\0"].concat());
+    symlink("a.rs", world.at("link.rs")).expect("a link");
+    symlink("sub", world.at("folder_link")).expect("a link");
+    symlink("nowhere", world.at("sub/broken")).expect("a link");
+    let made = Command::new("mkfifo").arg(world.at("sub/pipe")).status();
+    let has_pipe = made.is_ok_and(|made| made.success());
+    let _socket = UnixListener::bind(world.at("socket")).expect("a socket");
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        world.write("secret.txt", "needle\n");
+        fs::set_permissions(world.at("secret.txt"), fs::Permissions::from_mode(0o000))
+            .expect("changes the mode");
+    }
+    let mut server = world.setup().args(["--max-file-bytes", "1000"]).start();
+    let built = server.result("index_build", json!({}));
+    let status = account(&mut server, &world, Some(&built), "built");
+    assert_eq!(status["files"], json!(5), "{status}");
+    assert_eq!(status["maxFileBytes"], json!(1000));
+    let mut expected = json!({
+        "binary": 2, "too_large": 1, "ignored": 3, "git": 3, "link": 3, "special": 1 + u64::from(has_pipe),
+    });
+    if !is_root {
+        expected["unreadable"] = json!(1);
+    }
+    assert_eq!(status["skipped"], expected);
+
+    // After changes, and a refresh.
+    for (path, content) in [
+        ("target/new.o", &b"x"[..]),
+        ("new/deep/n.txt", b"needle\n"),
+        ("new/n.log", b"needle\n"),
+        ("new/n.bin", b"\0"),
+        (".git/objects/cd/ef", b"x"),
+        ("sub/late.bin", b"text now\n"),
+    ] {
+        world.write(path, content);
+    }
+    symlink("a.rs", world.at("new/link")).expect("a link");
+    fs::remove_file(world.at("sub/q.log")).expect("removes");
+    fs::remove_file(world.at("binary.bin")).expect("removes");
+    wait_until("the changes are seen", || {
+        server.result("search", json!({"query": "needle", "path": "new"}))["total"] == json!(1)
+    });
+    let built = server.result("index_build", json!({}));
+    account(&mut server, &world, Some(&built), "refreshed");
+    let built = server.result("index_build", json!({"mode": "full"}));
+    let status = account(&mut server, &world, Some(&built), "built anew");
+    assert_eq!(status["files"], json!(7), "{status}");
+    // New rules move files from one side to the other.
+    world.write(".gitignore", "sub/\n");
+    wait_until("the rules are seen", || {
+        server.result("search", json!({"query": "needle", "path": "sub"}))["total"] == json!(0)
+    });
+    let built = server.result("index_build", json!({}));
+    account(&mut server, &world, Some(&built), "new rules");
+    server.finish();
+}
+
+#[test]
+fn the_account_is_right_before_the_refresh_as_well() {
+    let world = World::of(&[("a.txt", "needle\n"), (".ignore", "*.log\n"), ("x.log", "needle\n")]);
+    let mut server = world.built();
+    account(&mut server, &world, None, "built");
+    world.write("b.txt", "needle\n");
+    world.write("b.bin", b"\0");
+    wait_until("the changes are seen", || search(&mut server, "literal", "needle")["total"] == json!(2));
+    account(&mut server, &world, None, "new files");
+    world.write("y.log", "needle\n");
+    server.result("file.create", json!({"path": "z.log", "content": "needle\n"}));
+    server.result("file.create", json!({"path": "sub/c.txt", "content": "needle\n"}));
+    account(&mut server, &world, None, "new files that are ignored");
+    server.finish();
+}
+
+#[test]
+fn another_limit_on_the_size_of_files_rebuilds_the_index() {
+    let world = World::of(&[("small.txt", "needle\n"), ("large.txt", &"needle\n".repeat(1000))]);
+    world.built().finish();
+    let mut server = world.setup().args(["--max-file-bytes", "100"]).start();
+    let built = server.result("index_build", json!({}));
+    assert!(built["rebuilt"].is_string(), "{built}");
+    assert_eq!(paths(&search(&mut server, "literal", "needle")), ["small.txt"]);
+    server.finish();
+}

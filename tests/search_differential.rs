@@ -1,0 +1,630 @@
+//! A search finds what ripgrep finds: the same lines and columns, in the order of paths and lines. The one difference
+//! are files with a NUL, which are not searched, and counted.
+
+mod patterns;
+mod trees;
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use serde_json::{Value, json};
+
+use self::{
+    patterns::{CASES, EXPRESSIONS, Generator, LITERALS, Question, REFUSED, Random},
+    trees::Tree,
+};
+use crate::support::{Server, Setup, hash, pintle, rounds};
+
+/// A line that matches.
+#[derive(Debug, PartialEq, Eq)]
+struct Hit {
+    path: Vec<u8>,
+    line: u64,
+    /// None if ripgrep does not tell.
+    column: Option<u64>,
+    text: Vec<u8>,
+}
+
+/// The judge.
+fn ripgrep_path() -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/ripgrep-15.1.0/bin/rg");
+    assert!(path.is_file(), "ripgrep is not there to compare with; run scripts/ripgrep");
+    path.canonicalize().expect("a path")
+}
+
+fn run(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).output().expect("runs")
+}
+
+/// What ripgrep finds, in order, in files without a NUL; `Err` if it refuses the pattern.
+///
+/// Of a match it looks for the column by searching once more, in another text than before. What matches only at the
+/// start or the end of a text may not be found again, and is printed without a column. Then no hit has one here.
+fn ripgrep(tree: &Tree, question: &Question) -> Result<Vec<Hit>, String> {
+    match ripgrep_with(tree, question, true)? {
+        Some(hits) => Ok(hits),
+        None => Ok(ripgrep_with(tree, question, false)?.expect("hits without columns")),
+    }
+}
+
+/// None if a hit has no column although they are asked for.
+fn ripgrep_with(tree: &Tree, question: &Question, has_columns: bool) -> Result<Option<Vec<Hit>>, String> {
+    let mut command = Command::new(ripgrep_path());
+    command.env_clear().current_dir(tree.root());
+    command.args(["--hidden", "--glob", "!.git", "--no-ignore-parent", "--no-messages", "--no-config"]);
+    command.args(["--line-number", "--no-heading", "--with-filename", "--null", "--color=never"]);
+    command.arg(question.case.of_ripgrep);
+    if has_columns {
+        command.arg("--column");
+    }
+    if !question.is_regex {
+        command.arg("-F");
+    }
+    for glob in &question.globs {
+        command.arg("-g").arg(glob);
+    }
+    let output = run(command.arg("-e").arg(&question.text));
+    // With --no-messages, only what is wrong with a pattern is told.
+    if output.status.code() == Some(2) && !output.stderr.is_empty() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let mut hits = Vec::new();
+    let mut rest = output.stdout.as_slice();
+    while !rest.is_empty() {
+        if let Some(after) = after_warning(tree, rest) {
+            rest = after;
+            continue;
+        }
+        let (path, after) = split(rest, 0);
+        let (line, after) = split(after, b'\n');
+        rest = after;
+        if tree.with_nul.contains(path) {
+            continue;
+        }
+        let (number, mut text) = split(line, b':');
+        let mut column = None;
+        if has_columns {
+            let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 || text.get(digits) != Some(&b':') {
+                return Ok(None);
+            }
+            let (number, after) = split(text, b':');
+            (column, text) = (Some(parsed(number)), after);
+        }
+        let line = parsed(number);
+        hits.push(Hit { path: path.to_owned(), line, column, text: text.to_owned() });
+    }
+    // Within a file they are in order.
+    hits.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(Some(hits))
+}
+
+/// What follows ripgrep's remark that it ended its search of a file at a NUL, if there is one.
+fn after_warning<'a>(tree: &Tree, text: &'a [u8]) -> Option<&'a [u8]> {
+    let rests = tree.with_nul.iter().filter_map(|path| text.strip_prefix(path.as_slice()));
+    let warning =
+        rests.filter_map(|rest| rest.strip_prefix(b": WARNING: stopped searching binary file")).next();
+    warning.map(|rest| split(rest, b'\n').1)
+}
+
+fn split(text: &[u8], at: u8) -> (&[u8], &[u8]) {
+    let place = text.iter().position(|byte| *byte == at).expect("a hit has all its parts");
+    (&text[..place], &text[place + 1..])
+}
+
+fn parsed(number: &[u8]) -> u64 {
+    let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+    number.expect("a hit has a line and a column")
+}
+
+/// As `pintle search` prints them.
+fn printed(hits: &[Hit]) -> Vec<u8> {
+    let mut all = Vec::new();
+    for Hit { path, line, column, text } in hits {
+        all.extend(path);
+        write!(all, ":{line}:").expect("writes");
+        if let Some(column) = column {
+            write!(all, "{column}:").expect("writes");
+        }
+        all.extend(text);
+        all.push(b'\n');
+    }
+    all
+}
+
+fn index(tree: &Tree) {
+    let mut command = pintle();
+    command.arg("index").arg("--root").arg(tree.root()).arg("--state-dir").arg(tree.state());
+    let output = run(&mut command);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What the command line prints; `Err` if it refuses the query.
+fn command_line(tree: &Tree, question: &Question, has_columns: bool) -> Result<Vec<u8>, String> {
+    let mut command = pintle();
+    command.args(["search", "--line-number", "--no-heading", "--color=never"]);
+    command.arg("--root").arg(tree.root()).arg("--state-dir").arg(tree.state()).arg(question.case.of_pintle);
+    if has_columns {
+        command.arg("--column");
+    }
+    if question.is_regex {
+        command.arg("--regex");
+    }
+    for glob in &question.globs {
+        command.arg(format!("--path={glob}"));
+    }
+    let output = run(command.arg("--").arg(&question.text));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    match output.status.code() {
+        Some(2) if errors.starts_with("error: INVALID_REQUEST") => Err(errors),
+        Some(code @ (0 | 1)) if (code == 1) == output.stdout.is_empty() => Ok(output.stdout),
+        code => panic!("{question:?} ended with {code:?}: {errors}"),
+    }
+}
+
+fn lossy(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.chars().take(300).collect()
+}
+
+/// Where two outputs part.
+fn difference(expected: &[u8], found: &[u8]) -> String {
+    let count = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+    let mut pairs = expected.split(|byte| *byte == b'\n').zip(found.split(|byte| *byte == b'\n'));
+    let (one, other) = pairs.find(|(one, other)| one != other).unwrap_or((b"the end", b"the end"));
+    let (one, other) = (lossy(one), lossy(other));
+    format!("{} lines, not {}; first {other:?}, not {one:?}", count(found), count(expected))
+}
+
+/// What came of many searches.
+#[derive(Default)]
+struct Tally {
+    searches: AtomicUsize,
+    with_hits: AtomicUsize,
+    lines: AtomicUsize,
+    refused: AtomicUsize,
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Tally {
+    fn add(&self, question: &Question, expected: Result<&[Hit], &String>, found: &Result<Vec<u8>, String>) {
+        self.searches.fetch_add(1, Ordering::Relaxed);
+        let wrong = match (expected, found) {
+            (Ok(hits), Ok(found)) => {
+                self.with_hits.fetch_add(usize::from(!hits.is_empty()), Ordering::Relaxed);
+                self.lines.fetch_add(hits.len(), Ordering::Relaxed);
+                let expected = printed(hits);
+                (expected != *found).then(|| difference(&expected, found))
+            }
+            (Err(_), Err(_)) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+            (Ok(hits), Err(error)) => Some(format!("refused, not {} lines: {error}", hits.len())),
+            (Err(error), Ok(found)) => Some(format!("{} bytes, not refused as in: {error}", found.len())),
+        };
+        if let Some(wrong) = wrong {
+            self.wrong.lock().expect("unpoisoned").push(format!("{question:?}: {wrong}"));
+        }
+    }
+
+    /// Fails if any search was wrong.
+    fn finish(self, what: &str) -> Self {
+        let wrong = self.wrong.lock().expect("unpoisoned");
+        println!(
+            "{what}: {:?} searches, {:?} with hits, {:?} lines, {:?} refused, {} wrong",
+            self.searches,
+            self.with_hits,
+            self.lines,
+            self.refused,
+            wrong.len()
+        );
+        assert!(wrong.is_empty(), "{what}: {} differ from ripgrep:\n{}", wrong.len(), wrong.join("\n"));
+        drop(wrong);
+        self
+    }
+}
+
+/// Asks both, for every question.
+fn compare(tree: &Tree, questions: &[Question], tally: &Tally) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(question) = questions.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let expected = ripgrep(tree, question);
+                    let hits = expected.as_deref().unwrap_or_default();
+                    let has_columns = hits.first().is_none_or(|hit| hit.column.is_some());
+                    tally.add(question, expected.as_deref(), &command_line(tree, question, has_columns));
+                }
+            });
+        }
+    });
+}
+
+/// The hard patterns.
+fn hard_questions() -> Vec<Question> {
+    let literals = LITERALS.iter().map(|text| Question::literal(*text, CASES[0]));
+    let expressions = EXPRESSIONS.iter().chain(REFUSED).map(|text| Question::regex(*text, CASES[0]));
+    with_cases(&literals.chain(expressions).collect::<Vec<_>>())
+}
+
+/// Patterns from a tree's own text.
+fn own_questions(tree: &Tree, seed: u64, count: usize) -> Vec<Question> {
+    let mut generator = Generator { random: Random(seed), texts: &tree.texts };
+    let questions: Vec<Question> = (0..count).map(|_| generator.question(CASES[0])).collect();
+    with_cases(&questions)
+}
+
+/// Each with each case rule in the long form, and each with one in turn in the short one.
+fn with_cases(questions: &[Question]) -> Vec<Question> {
+    let cases_of = |number: usize| if rounds(0, 1) == 1 { &CASES[..] } else { &CASES[number % 3..][..1] };
+    let numbered = questions.iter().enumerate();
+    let cased = numbered.flat_map(|(number, question)| {
+        cases_of(number).iter().map(|case| Question { case: *case, ..question.clone() })
+    });
+    cased.collect()
+}
+
+/// A server on a tree, with an index.
+fn serve(tree: &Tree) -> Server {
+    let setup = Setup::new().arg("--root").arg(tree.root()).env("PINTLE_STATE_DIR", tree.state());
+    let mut server = setup.start();
+    server.result("index_build", json!({}));
+    server
+}
+
+fn arguments(question: &Question, top: usize) -> Value {
+    let how = if question.is_regex { "regex" } else { "literal" };
+    let mut arguments =
+        json!({"query": question.text, "match": how, "case": question.case.of_tool, "top": top});
+    if !question.globs.is_empty() {
+        arguments["path"] = json!(question.globs);
+    }
+    arguments
+}
+
+/// Follows the pages of a search to their end, and checks what each says of the whole.
+fn all_pages(server: &mut Server, question: &Question, top: usize, total: usize) -> Vec<Value> {
+    let mut hits = Vec::new();
+    let mut arguments = arguments(question, top);
+    loop {
+        let page = server.result("search", arguments.clone());
+        let of_page = page["hits"].as_array().expect("hits").clone();
+        let is_last = hits.len() + of_page.len() >= total;
+        assert!(of_page.len() == top || is_last, "{question:?}: a short page in the middle: {page}");
+        hits.extend(of_page);
+        assert_eq!(page["truncated"], json!(!is_last), "{question:?}: {} of {total} hits", hits.len());
+        let told = page["total"].as_u64().expect("a total") as usize;
+        if is_last {
+            assert_eq!((told, page.get("cursor")), (total, None), "{question:?}: the last page");
+            return hits;
+        }
+        assert!(
+            (hits.len() + 1..=total).contains(&told),
+            "{question:?}: {told} of {total} after {}",
+            hits.len()
+        );
+        assert!(page["cursor"].is_string(), "{question:?}: more hits, and no cursor: {page}");
+        arguments["cursor"] = page["cursor"].clone();
+    }
+}
+
+/// Asks the tool, page by page, for what ripgrep finds.
+fn compare_pages(server: &mut Server, tree: &Tree, question: &Question, top: usize) {
+    match ripgrep(tree, question) {
+        Err(_) => {
+            let error = server.error("search", arguments(question, top));
+            assert_eq!(error["code"], json!("INVALID_REQUEST"), "{question:?}: {error}");
+        }
+        Ok(expected) => {
+            let hits = all_pages(server, question, top, expected.len());
+            assert_eq!(hits.len(), expected.len(), "{question:?}");
+            for (hit, expected) in hits.iter().zip(&expected) {
+                let path = String::from_utf8_lossy(&expected.path);
+                let column = expected.column.map_or(hit["column"].clone(), |column| json!(column));
+                let place = json!([path, expected.line, column, expected.line]);
+                let found = json!([hit["path"], hit["line"], hit["column"], hit["endLine"]]);
+                assert_eq!(found, place, "{question:?}");
+            }
+        }
+    }
+}
+
+/// How many patterns a tree is asked for.
+fn patterns_for_each_tree() -> usize {
+    rounds(50, 400)
+}
+
+#[test]
+fn search_has_exactly_ripgreps_hits_on_real_trees() {
+    for (name, tree, seed) in [("crates", Tree::of_crates(), 1), ("project", Tree::of_project(), 2)] {
+        index(&tree);
+        let tally = Tally::default();
+        let questions = own_questions(&tree, seed, patterns_for_each_tree());
+        compare(&tree, &questions, &tally);
+        if rounds(0, 1) == 1 {
+            compare(&tree, &hard_questions(), &tally);
+        }
+        let tally = tally.finish(name);
+        // Most of them are in the tree.
+        assert!(tally.with_hits.load(Ordering::Relaxed) * 2 > questions.len(), "hardly anything was found");
+        let mut server = serve(&tree);
+        for (number, question) in questions.iter().enumerate().step_by(rounds(17, 5)) {
+            if ripgrep(&tree, question).is_ok_and(|hits| hits.len() > 20_000) {
+                continue;
+            }
+            compare_pages(&mut server, &tree, question, [1000, 999, 50][number % 3]);
+        }
+        server.finish();
+    }
+}
+
+#[test]
+fn search_has_exactly_ripgreps_hits_on_a_nasty_tree() {
+    for (name, is_repository) in [("a repository", true), ("a plain folder", false)] {
+        let tree = Tree::nasty(is_repository, is_repository);
+        index(&tree);
+        let tally = Tally::default();
+        if is_repository {
+            compare(&tree, &own_questions(&tree, 3, patterns_for_each_tree()), &tally);
+            compare(&tree, &hard_questions(), &tally);
+        } else {
+            let few = ["needle", "NEEDLE", "e", "é"].map(|text| Question::literal(text, CASES[0]));
+            compare(&tree, &few, &tally);
+        }
+        tally.finish(name);
+    }
+}
+
+#[test]
+fn search_leaves_out_files_with_a_nul_and_counts_them() {
+    let tree = Tree::nasty(true, false);
+    let mut server = serve(&tree);
+    let page = server.result("search", json!({"query": "needle", "top": 1}));
+    assert_eq!(page["coverage"]["skipped"]["binary"], json!(tree.with_nul.len()), "{}", page["coverage"]);
+    assert!(tree.with_nul.len() > 10, "there are such files");
+    let page = server.result("search", json!({"query": "needle", "path": "binary/**"}));
+    assert_eq!((&page["hits"], &page["total"]), (&json!([]), &json!(0)));
+    server.finish();
+}
+
+#[test]
+fn search_pages_have_ripgreps_hits_in_order_and_the_last_knows_the_total() {
+    let tree = Tree::nasty(true, false);
+    let mut server = serve(&tree);
+    let mut questions = vec![
+        Question::literal("needle", CASES[0]),
+        Question::literal("needle in ", CASES[1]),
+        Question::literal("NEEDLE", CASES[2]),
+        Question::literal("nowhere to be found", CASES[0]),
+        Question::regex("^needle", CASES[0]),
+        Question::regex(r"needle\r?$", CASES[0]),
+        Question::regex("k|ſ", CASES[2]),
+        Question::regex("(", CASES[0]),
+        Question::regex(r"a\nb", CASES[0]),
+    ];
+    // A whole number of pages, and one more or less.
+    let expected = ripgrep(&tree, &Question::literal("needle", CASES[0])).expect("hits");
+    for top in [7, 1, expected.len() - 1, expected.len(), expected.len() + 1, 1000] {
+        compare_pages(&mut server, &tree, &questions[0], top.min(1000));
+    }
+    questions.push(Question { globs: vec!["lines/*".into(), "!*crlf*".into()], ..questions[0].clone() });
+    for question in &questions {
+        compare_pages(&mut server, &tree, question, 7);
+    }
+    // Each hit has the hash of its file as it lies there.
+    let page = server.result("search", json!({"query": "needle", "top": 1000}));
+    for hit in page["hits"].as_array().expect("hits") {
+        let path = hit["path"].as_str().expect("a path");
+        if !path.contains('\u{fffd}') {
+            let content = std::fs::read(tree.root().join(path)).expect("a file");
+            assert_eq!(hit["hash"], json!(hash(content)), "{path}");
+        }
+    }
+    server.finish();
+}
+
+#[test]
+fn search_globs_mean_what_ripgreps_mean() {
+    let paths = [
+        "a/x.c",
+        "a/y.h",
+        "a/b/x.c",
+        "a/b/c/x.rs",
+        "b/x.c",
+        "b/z.c",
+        "c/x.c",
+        "src/main.rs",
+        "src/lib/mod.rs",
+        "src/a/src/deep.rs",
+        "tests/one.rs",
+        "tests/data/two.json",
+        "x/tests/three.rs",
+        "x/test/four.rs",
+        "x/testing/a/five.py",
+        "README.md",
+        "docs/guide.md",
+        "docs/API.MD",
+        "top.rs",
+        "a.b/c.d",
+        "sp ace/f ile.txt",
+        "ünï/é.txt",
+        ".hidden/x.rs",
+        ".dot.rs",
+        "br[ack]et/x.c",
+        "-dash.rs",
+        "a-b/x.c",
+        "!bang.rs",
+        "#hash.rs",
+        "star*.rs",
+        "x/src/inner.rs",
+        "x/a/x.c",
+        "Makefile",
+        "x/Makefile",
+        "build.rs/not-a-file.c",
+    ];
+    let tree = Tree::new(|root| {
+        for path in paths {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, "here\n").expect("writes");
+        }
+    });
+    let table: &[&[&str]] = &[
+        &["*.rs"],
+        &["*.c"],
+        &["*.{c,h}"],
+        &["*.[ch]"],
+        &["*.[!c]"],
+        &["*.MD"],
+        &["*.md"],
+        &["src/**"],
+        &["/src/**"],
+        &["src/*"],
+        &["src/**/*.rs"],
+        &["**/src/**"],
+        &["**/src/*.rs"],
+        &["!*.md"],
+        &["!*.rs"],
+        &["!src/**"],
+        &["!**/test*/**"],
+        &["**/test*/**"],
+        &["**/test*/*"],
+        &["test*/**"],
+        &["**/tests/**/*.rs"],
+        &["/*.rs"],
+        &["/top.rs"],
+        &["top.rs"],
+        &["Makefile"],
+        &["/Makefile"],
+        &["**/Makefile"],
+        &["x/Makefile"],
+        &["makefile"],
+        &["{a,b}/*.c"],
+        &["{a,b}/**"],
+        &["/{a,b}/*.c"],
+        &["{a,b/z}*"],
+        &["a/*/x.c"],
+        &["a/**/x.c"],
+        &["a/?.c"],
+        &["?.c"],
+        &["a*"],
+        &["a*/*"],
+        &["/a*/**"],
+        &["*"],
+        &["**"],
+        &["**/*"],
+        &["*/*"],
+        &["/*"],
+        &["/**"],
+        &["!*"],
+        &["!**"],
+        &["!/*"],
+        &["!*/*"],
+        &[".*"],
+        &[".*/**"],
+        &[".*.rs"],
+        &["!.*"],
+        &["sp ace/*"],
+        &["* *"],
+        &["ünï/*"],
+        &["?n?/*"],
+        &["é.txt"],
+        &["br\\[ack\\]et/**"],
+        &["br[[]ack]et/*"],
+        &["star\\**"],
+        &["star[*]*"],
+        &["\\!bang.rs"],
+        &["#hash.rs"],
+        &["\\#hash.rs"],
+        &["-dash.rs"],
+        &["*.rs", "*.c"],
+        &["*.rs", "!src/**"],
+        &["!src/**", "*.rs"],
+        &["*.rs", "!*.rs"],
+        &["!*.rs", "*.rs"],
+        &["!*.rs", "top.rs"],
+        &["!*.md", "!*.rs"],
+        &["src/**", "!**/mod.rs"],
+        &["!src/*", "src/main.rs"],
+        &["**/x.c", "!a/b/**", "a/b/x.c"],
+        &["*.rs/**"],
+        &["build.rs/*"],
+        &["nothing*"],
+        &["**/a/**/x.c"],
+        &["x/**/five.py"],
+        &["x/**five.py"],
+        &["**five.py"],
+        &["a**"],
+        &["a/**b/x.c"],
+        &["**/**/x.c"],
+        &["/**/x.c"],
+        &["./src/*"],
+        &["src//main.rs"],
+        &["[a-c]/x.c"],
+        &["[!a-b]/x.c"],
+        &["[^a-b]/x.c"],
+        &["{src,tests}/*.{rs,json}"],
+        &["{src/**,tests/**}"],
+        &["{,x/}Makefile"],
+        &["*a*"],
+        &["*/"],
+        &["a*/"],
+        &["!a*/"],
+        &["!*/"],
+        &["  *.rs"],
+        &["*.rs "],
+        &[""],
+        &["!"],
+        &["["],
+        &["{a"],
+        &["a}"],
+        &["[z-a]"],
+        &["\\"],
+        &["a\\"],
+    ];
+    index(&tree);
+    let tally = Tally::default();
+    let questions: Vec<Question> = table
+        .iter()
+        .map(|globs| {
+            let globs = globs.iter().map(|glob| (*glob).to_owned()).collect();
+            Question { globs, ..Question::literal("here", CASES[0]) }
+        })
+        .collect();
+    compare(&tree, &questions, &tally);
+    tally.finish("globs");
+    let mut server = serve(&tree);
+    for question in &questions {
+        compare_pages(&mut server, &tree, question, 1000);
+    }
+    // Unlike in ripgrep, a folder stands for all that lies in it.
+    for (glob, same) in [
+        ("/", "**"),
+        ("src", "/src/**"),
+        ("src/", "/src/**"),
+        ("/src", "/src/**"),
+        ("!src", "!/src/**"),
+        ("a/b", "/a/b/**"),
+    ] {
+        let question = Question { globs: vec![same.into()], ..Question::literal("here", CASES[0]) };
+        let expected = ripgrep(&tree, &question).expect("hits");
+        let paths: Vec<String> = expected.iter().map(|hit| lossy(&hit.path)).collect();
+        let page = server.result("search", json!({"query": "here", "path": glob}));
+        let hits = page["hits"].as_array().expect("hits").iter();
+        assert_eq!(
+            hits.map(|hit| hit["path"].as_str().expect("a path")).collect::<Vec<_>>(),
+            paths,
+            "{glob}"
+        );
+    }
+    server.finish();
+}

@@ -1,0 +1,622 @@
+//! What the search tools answer, and what they refuse.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{Server, Setup, hash, http::initialize, pintle, request, run};
+
+/// A root and, beside it, a state folder; servers come and go.
+pub(crate) struct World {
+    folder: TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("root")).expect("a root");
+        Self { folder }
+    }
+
+    /// With files in it.
+    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+        let world = Self::new();
+        for (path, content) in files {
+            world.write(path, content);
+        }
+        world
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.path("root")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    /// A path under the root.
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.root().join(path)
+    }
+
+    /// Writes a file as any program would, and makes its folders.
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("writes");
+    }
+
+    pub(crate) fn setup(&self) -> Setup {
+        Setup::new().arg("--root").arg(self.root()).env("PINTLE_STATE_DIR", self.state())
+    }
+
+    pub(crate) fn start(&self) -> Server {
+        self.setup().start()
+    }
+
+    /// A server with an index.
+    pub(crate) fn built(&self) -> Server {
+        let mut server = self.start();
+        server.result("index_build", json!({}));
+        server
+    }
+
+    /// The folder of the one index in the state folder.
+    pub(crate) fn index(&self) -> PathBuf {
+        let mut entries = fs::read_dir(self.state().join("index")).expect("indexes");
+        let index = entries.next().expect("an index").expect("an entry").path();
+        assert!(entries.next().is_none(), "there is one index");
+        index
+    }
+
+    /// Runs a command of the binary on this root.
+    pub(crate) fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = pintle();
+        command.args(arguments).arg("--root").arg(self.root()).env("PINTLE_STATE_DIR", self.state());
+        run(command.current_dir(self.folder.path()), b"")
+    }
+}
+
+/// The answer to a search, with as many hits as may be asked for.
+pub(crate) fn search(server: &mut Server, how: &str, query: &str) -> Value {
+    server.result("search", json!({"query": query, "match": how, "top": 1000}))
+}
+
+/// Where the hits of an answer are.
+pub(crate) fn places(answer: &Value) -> Vec<(String, u64)> {
+    let hits = answer["hits"].as_array().unwrap_or_else(|| panic!("no hits: {answer}"));
+    let place = |hit: &Value| Some((hit["path"].as_str()?.to_owned(), hit["line"].as_u64()?));
+    hits.iter().map(|hit| place(hit).unwrap_or_else(|| panic!("no place: {hit}"))).collect()
+}
+
+/// The files of the hits of an answer, in their order.
+pub(crate) fn paths(answer: &Value) -> Vec<String> {
+    places(answer).into_iter().map(|(path, _)| path).collect()
+}
+
+/// The names in a folder on the disk.
+pub(crate) fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+}
+
+/// Asserts that a call is refused for what it says, with pieces of the message or the hint.
+pub(crate) fn assert_refused(server: &mut Server, tool: &str, arguments: Value, pieces: &[&str]) {
+    let frame = server.call(tool, arguments.clone());
+    let error = &frame["error"]["data"];
+    assert_eq!(error["code"], json!("INVALID_REQUEST"), "{arguments}: {frame}");
+    let told = error.to_string();
+    for piece in pieces {
+        assert!(told.contains(piece), "{arguments}: {piece} is not in {error}");
+    }
+}
+
+fn small() -> World {
+    World::of(&[
+        (
+            "src/shapes.rs",
+            "pub struct Circle {\n    radius: f64,\n}\n\nimpl Circle {\n    pub fn area_of_circle(&self) -> f64 {\n        self.radius\n    }\n}\n\nfn helper() {}\n",
+        ),
+        (
+            "src/shapes.py",
+            "class Circle:\n    def area_of_circle(self):\n        return 1\n\ndef helper():\n    pass\n",
+        ),
+        ("notes/circle.md", "# Circle\n\nthe circle is round\n"),
+        ("notes/other.md", "nothing here is round\nbut a square\n"),
+    ])
+}
+
+#[test]
+fn a_hit_says_where_it_is_and_has_the_hash_that_an_edit_takes() {
+    let world =
+        World::of(&[("a.txt", "one\r\ntwo needle and needle\r\n\tthree\n"), ("b/c.txt", "Ünï needle\n")]);
+    let mut server = world.built();
+    let answer = search(&mut server, "literal", "needle");
+    let expected = json!([
+        {
+            "path": "a.txt", "line": 2, "column": 5, "endLine": 2, "text": "two needle and needle",
+            "before": [], "after": [], "hash": hash("one\r\ntwo needle and needle\r\n\tthree\n"),
+        },
+        {
+            "path": "b/c.txt", "line": 1, "column": 7, "endLine": 1, "text": "Ünï needle",
+            "before": [], "after": [], "hash": hash("Ünï needle\n"),
+        },
+    ]);
+    assert_eq!(answer["hits"], expected);
+    assert_eq!((&answer["total"], &answer["truncated"]), (&json!(2), &json!(false)));
+    assert!(answer.get("cursor").is_none(), "{answer}");
+    let edit = json!({
+        "path": "a.txt", "hash": answer["hits"][0]["hash"], "lines": [2, 3],
+        "old": answer["hits"][0]["text"], "new": "done",
+    });
+    server.result("text.replace", edit);
+    assert_eq!(places(&search(&mut server, "literal", "needle")), [("b/c.txt".to_owned(), 1)]);
+    server.finish();
+}
+
+#[test]
+fn context_is_the_lines_before_and_after_as_far_as_there_are_any() {
+    let world = World::of(&[
+        ("a.txt", "1\n2\n3\nneedle\n5\n6\n7\n"),
+        ("b.txt", "needle"),
+        ("c.txt", "x\r\nneedle\r\ny\r\n"),
+    ]);
+    let mut server = world.built();
+    let answer = server.result("search", json!({"query": "needle", "context": 2}));
+    let around: Vec<_> =
+        answer["hits"].as_array().expect("hits").iter().map(|hit| (&hit["before"], &hit["after"])).collect();
+    let expected =
+        [(json!(["2", "3"]), json!(["5", "6"])), (json!([]), json!([])), (json!(["x"]), json!(["y"]))];
+    assert_eq!(around, expected.iter().map(|(before, after)| (before, after)).collect::<Vec<_>>());
+    for how in ["words", "symbol"] {
+        world.write("d.rs", "// above\nfn zeppelin() {}\n// below\n");
+        let answer = server.result("search", json!({"query": "zeppelin", "match": how, "context": 1}));
+        let hit = &answer["hits"][0];
+        assert_eq!(
+            (&hit["before"], &hit["after"]),
+            (&json!(["// above"]), &json!(["// below"])),
+            "{how}: {answer}"
+        );
+    }
+    assert_refused(&mut server, "search", json!({"query": "x", "context": 51}), &["context"]);
+    server.finish();
+}
+
+#[test]
+fn a_long_line_is_cut_around_the_match_and_says_where_the_cut_begins() {
+    let line = format!("{}needle{}", "ä".repeat(5000), "z".repeat(5000));
+    let world = World::of(&[
+        ("long.txt", &format!("{line}\n")),
+        ("start.txt", &format!("needle{}\n", "y".repeat(9000))),
+    ]);
+    let mut server = world.built();
+    for how in ["literal", "regex", "words"] {
+        let answer = search(&mut server, how, if how == "words" { "yneedle needle" } else { "needle" });
+        for hit in answer["hits"].as_array().expect("hits") {
+            let whole = fs::read_to_string(world.at(hit["path"].as_str().expect("a path"))).expect("reads");
+            let text = hit["text"].as_str().expect("text");
+            assert!(text.len() < 3000, "{how}: {} bytes", text.len());
+            let from =
+                hit["textColumn"].as_u64().map_or(0, |column| usize::try_from(column).expect("small") - 1);
+            assert!(whole[from..].starts_with(text), "{how}: it is not what is at {from}");
+            let column = usize::try_from(hit["column"].as_u64().expect("a column")).expect("small") - 1;
+            if how != "words" {
+                assert!(text[column - from..].starts_with("needle"), "{how}: {column} {from}");
+            }
+        }
+        if how != "words" {
+            assert_eq!(paths(&answer), ["long.txt", "start.txt"], "{how}");
+            assert_eq!(answer["hits"][0]["column"], json!(10_001), "{how}");
+        }
+    }
+    server.finish();
+}
+
+#[test]
+fn case_is_smart_unless_said_otherwise() {
+    let world = World::of(&[("a.txt", "Needle\nneedle\nNEEDLE\n")]);
+    let mut server = world.built();
+    for (query, case, lines) in [
+        ("needle", None, vec![1, 2, 3]),
+        ("Needle", None, vec![1]),
+        ("needle", Some("smart"), vec![1, 2, 3]),
+        ("needle", Some("sensitive"), vec![2]),
+        ("NEEdle", Some("insensitive"), vec![1, 2, 3]),
+    ] {
+        for how in ["literal", "regex"] {
+            let mut arguments = json!({"query": query, "match": how});
+            if let Some(case) = case {
+                arguments["case"] = json!(case);
+            }
+            let answer = server.result("search", arguments);
+            let found: Vec<u64> = places(&answer).into_iter().map(|(_, line)| line).collect();
+            assert_eq!(found, lines, "{query} {case:?} {how}");
+        }
+    }
+    // In an expression the escape is no upper case letter.
+    assert_eq!(search(&mut server, "regex", r"needl\S")["total"], json!(3));
+    server.finish();
+}
+
+#[test]
+fn globs_choose_the_files_and_a_folder_stands_for_all_in_it() {
+    let world = World::new();
+    for path in ["a.rs", "src/a.rs", "src/b.txt", "src/deep/c.rs", "other/src/d.rs", ".hid/e.rs"] {
+        world.write(path, "needle\n");
+    }
+    let mut server = world.built();
+    for (globs, expected) in [
+        (json!("src"), vec!["src/a.rs", "src/b.txt", "src/deep/c.rs"]),
+        (json!("/src/"), vec!["src/a.rs", "src/b.txt", "src/deep/c.rs"]),
+        (json!("*.txt"), vec!["src/b.txt"]),
+        (json!("src/**/*.rs"), vec!["src/a.rs", "src/deep/c.rs"]),
+        (json!("/*.rs"), vec!["a.rs"]),
+        (json!(["*.rs", "!src"]), vec![".hid/e.rs", "a.rs", "other/src/d.rs"]),
+        (json!("!*.rs"), vec!["src/b.txt"]),
+        (json!("missing"), vec![]),
+    ] {
+        for (how, query) in [("literal", "needle"), ("regex", "ne+dle")] {
+            let answer = server.result("search", json!({"query": query, "match": how, "path": globs}));
+            assert_eq!(paths(&answer), expected, "{globs} {how}");
+            assert_eq!(answer["total"], json!(expected.len()), "{globs} {how}");
+        }
+        let answer = server.result("search", json!({"query": "needle", "match": "words", "path": globs}));
+        assert_eq!(
+            paths(&answer).into_iter().collect::<BTreeSet<_>>(),
+            expected.iter().map(|path| (*path).to_owned()).collect(),
+            "{globs} words"
+        );
+    }
+    let answer = server.result("search", json!({"query": "needle", "lang": "rust", "path": "src"}));
+    assert_eq!(paths(&answer), ["src/a.rs", "src/deep/c.rs"]);
+    assert_refused(&mut server, "search", json!({"query": "x", "path": "a{b"}), &["path", "glob"]);
+    server.finish();
+}
+
+#[test]
+fn words_rank_the_file_that_is_about_them_first() {
+    let world = World::new();
+    let filler = "lorem ipsum dolor sit amet\n".repeat(60);
+    world.write("about.txt", "zebra habits\nthe zebra eats, the zebra sleeps\nzebra stripes\n");
+    world.write("once.txt", format!("{filler}a zebra was here\n{filler}"));
+    world.write("both.txt", "zebra and quagga side by side\n");
+    for number in 0..30 {
+        world.write(&format!("filler/{number}.txt"), &filler);
+    }
+    let mut server = world.built();
+    let answer = search(&mut server, "words", "zebra");
+    assert_eq!(answer["total"], json!(3), "{answer}");
+    assert_eq!(paths(&answer).last().map(String::as_str), Some("once.txt"), "{answer}");
+    let scores: Vec<f64> =
+        answer["hits"].as_array().expect("hits").iter().filter_map(|hit| hit["score"].as_f64()).collect();
+    assert_eq!(scores.len(), 3, "{answer}");
+    assert!(
+        scores.is_sorted_by(|one, next| one >= next) && scores.iter().all(|score| *score > 0.0),
+        "{scores:?}"
+    );
+    let once = answer["hits"].as_array().expect("hits").iter().find(|hit| hit["path"] == "once.txt");
+    assert_eq!(once.map(|hit| (&hit["line"], &hit["column"])), Some((&json!(61), &json!(3))), "{answer}");
+    // Who has both words is first, and every case is found.
+    assert_eq!(paths(&search(&mut server, "words", "quagga ZEBRA"))[0], "both.txt");
+    assert_eq!(search(&mut server, "words", "unheard")["total"], json!(0));
+    // The pages together are the whole, in the same order.
+    let mut gathered = Vec::new();
+    let mut arguments = json!({"query": "zebra", "match": "words", "top": 1});
+    loop {
+        let page = server.result("search", arguments.clone());
+        gathered.extend(paths(&page));
+        let Some(cursor) = page.get("cursor") else { break };
+        assert_eq!(page["truncated"], json!(true), "{page}");
+        arguments["cursor"] = cursor.clone();
+    }
+    assert_eq!(gathered, paths(&answer));
+    server.finish();
+}
+
+#[test]
+fn symbols_are_found_exactly_by_their_start_and_nearly() {
+    let world = small();
+    let mut server = world.built();
+    let found = |answer: &Value| -> Vec<(String, String, String)> {
+        let text = |hit: &Value, field: &str| hit[field].as_str().expect("text").to_owned();
+        let hits = answer["hits"].as_array().expect("hits").iter();
+        hits.map(|hit| (text(hit, "path"), text(hit, "kind"), text(hit, "name"))).collect()
+    };
+    let all = found(&search(&mut server, "symbol", "area_of_circle"));
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all.iter().all(|(_, kind, name)| kind == "method" && name == "area_of_circle"), "{all:?}");
+    for query in ["area", "area_of", "areaofcircle", "aoc"] {
+        let names: BTreeSet<_> =
+            found(&search(&mut server, "symbol", query)).into_iter().map(|(.., name)| name).collect();
+        assert!(names.contains("area_of_circle"), "{query}: {names:?}");
+        assert!(!names.contains("helper"), "{query}: {names:?}");
+    }
+    // The exact name comes before longer ones.
+    let named = found(&search(&mut server, "symbol", "Circle"));
+    assert_eq!(named[0].2, "Circle", "{named:?}");
+    let arguments = json!({"query": "Circle", "match": "symbol", "kind": "struct"});
+    let structs = server.result("search", arguments);
+    assert_eq!(found(&structs), [("src/shapes.rs".to_owned(), "struct".to_owned(), "Circle".to_owned())]);
+    let hit = &structs["hits"][0];
+    assert_eq!((&hit["line"], &hit["endLine"], &hit["column"]), (&json!(1), &json!(3), &json!(12)), "{hit}");
+    let arguments = json!({"query": "helper", "match": "symbol", "lang": "python"});
+    let helpers = found(&server.result("search", arguments));
+    assert_eq!(helpers, [("src/shapes.py".to_owned(), "function".to_owned(), "helper".to_owned())]);
+    let arguments = json!({"query": "helper", "match": "symbol", "kind": "class"});
+    assert_eq!(server.result("search", arguments)["total"], json!(0));
+    let arguments = json!({"query": "HELPER", "match": "symbol", "case": "insensitive"});
+    assert_eq!(server.result("search", arguments)["total"], json!(2));
+    server.finish();
+}
+
+#[test]
+fn a_query_that_cannot_be_meant_is_refused_with_what_to_do() {
+    let world = small();
+    let mut server = world.built();
+    for (arguments, pieces) in [
+        (json!({"query": "x", "lang": "rus"}), &["rus", "rust"][..]),
+        (json!({"query": "x", "lang": "klingon"}), &["klingon"]),
+        (json!({"query": "x", "match": "symbol", "kind": "func"}), &["func", "function"]),
+        (json!({"query": "x", "kind": "function"}), &["kind", "symbol"]),
+        (json!({"query": "x", "match": "words", "kind": "function"}), &["kind", "symbol"]),
+        (json!({"query": "x", "match": "words", "case": "smart"}), &["case", "words"]),
+        (json!({"query": "x", "top": 0}), &["top"]),
+        (json!({"query": "x", "top": 1001}), &["top"]),
+        (json!({"query": "x", "top": -1}), &["top"]),
+        (json!({"query": "x", "top": 1.5}), &["top"]),
+        (json!({"query": "x", "context": -1}), &["context"]),
+        (json!({"query": "(", "match": "regex"}), &["expression"]),
+        (json!({"query": "a{2,1}", "match": "regex"}), &["expression"]),
+        (json!({"query": "(?=x)", "match": "regex"}), &["expression"]),
+        (json!({"query": "a\nb"}), &["line"]),
+        (json!({"query": "a\\nb", "match": "regex"}), &[]),
+        (json!({"query": ""}), &["query"]),
+        (json!({"query": "", "match": "words"}), &["query"]),
+        (json!({"query": "", "match": "symbol"}), &["query"]),
+        (json!({"query": "x", "match": "glob"}), &["match"]),
+        (json!({"query": "x", "case": "upper"}), &["case"]),
+        (json!({"query": "x", "cursor": "nonsense"}), &["cursor"]),
+        (json!({"query": "x", "cursor": ""}), &["cursor"]),
+        (json!({"query": "x", "paths": "y"}), &["paths", "path"]),
+        (json!({}), &["query"]),
+    ] {
+        assert_refused(&mut server, "search", arguments, pieces);
+    }
+    assert_refused(&mut server, "index_build", json!({"mode": "quick"}), &["mode"]);
+    assert_refused(&mut server, "index_build", json!({"path": "../x"}), &["leaves the root"]);
+    assert_refused(&mut server, "index_status", json!({"path": "x"}), &["path"]);
+    server.finish();
+}
+
+#[test]
+fn pages_together_are_the_whole_and_a_cursor_of_another_search_is_refused() {
+    let world = World::new();
+    for number in 0..25 {
+        world.write(&format!("{:02}/a.txt", number), "needle\nother\nneedle\nneedle needle\n");
+    }
+    let mut server = world.built();
+    let whole = search(&mut server, "literal", "needle");
+    assert_eq!((&whole["total"], &whole["truncated"]), (&json!(75), &json!(false)));
+    for top in [1, 2, 7, 74, 75, 76] {
+        let mut hits = Vec::new();
+        let mut arguments = json!({"query": "needle", "top": top});
+        loop {
+            let page = server.result("search", arguments.clone());
+            let some = page["hits"].as_array().expect("hits");
+            assert!(some.len() <= top, "{page}");
+            hits.extend(some.clone());
+            assert_eq!(page["truncated"].as_bool(), Some(page.get("cursor").is_some()), "{page}");
+            if page["truncated"] == json!(false) {
+                assert_eq!(page["total"], json!(75), "{page}");
+                break;
+            }
+            assert!(
+                page["total"].as_u64().is_some_and(|total| (hits.len() as u64..=75).contains(&total)),
+                "{page}"
+            );
+            arguments["cursor"] = page["cursor"].clone();
+        }
+        assert_eq!(json!(hits), whole["hits"], "{top}");
+    }
+    let first = server.result("search", json!({"query": "needle", "top": 10}));
+    let cursor = &first["cursor"];
+    for other in [
+        json!({"query": "other", "top": 10, "cursor": cursor}),
+        json!({"query": "needle", "top": 10, "match": "regex", "cursor": cursor}),
+        json!({"query": "needle", "top": 10, "match": "words", "cursor": cursor}),
+        json!({"query": "needle", "top": 10, "case": "sensitive", "cursor": cursor}),
+        json!({"query": "needle", "top": 10, "path": "01", "cursor": cursor}),
+    ] {
+        assert_refused(&mut server, "search", other, &["cursor", "another search"]);
+    }
+    // What is removed between two pages does not shift the others.
+    fs::remove_dir_all(world.at("00")).expect("removes");
+    fs::remove_dir_all(world.at("24")).expect("removes");
+    let next = server.result("search", json!({"query": "needle", "top": 10, "cursor": cursor}));
+    assert_eq!(next["hits"].as_array().expect("hits")[..], whole["hits"].as_array().expect("hits")[10..20]);
+    server.finish();
+}
+
+#[test]
+fn an_expression_that_is_huge_is_refused_or_answered_and_the_next_search_works() {
+    let world = World::of(&[("a.txt", &format!("{}\nneedle\n", "a".repeat(100_000)))]);
+    let mut server = world.built();
+    for query in [
+        r"(\w{1000}){1000}",
+        r"(((\w{100}){100}){100}){100}",
+        r"(a|b|c|d|e){500}(x+x+)+y",
+        r"\p{L}{300}\p{N}{300}",
+        &"(".repeat(5000),
+        &"a|".repeat(5_000),
+        &format!("{}{}", "(".repeat(300), ")".repeat(300)),
+    ] {
+        let frame = server.call("search", json!({"query": query, "match": "regex"}));
+        let short: String = query.chars().take(30).collect();
+        assert!(
+            frame.get("result").is_some() || frame["error"]["data"]["code"] == json!("INVALID_REQUEST"),
+            "{short}: {frame}"
+        );
+        assert_eq!(search(&mut server, "literal", "needle")["total"], json!(1), "{short}");
+    }
+    server.finish();
+}
+
+#[test]
+fn a_search_that_takes_long_can_be_cancelled_and_others_are_answered_meanwhile() {
+    let world = World::new();
+    // One line, on which every start is tried in vain.
+    world.write("long.txt", format!("{}\n", "ab".repeat(8 << 20)));
+    world.write("short.txt", "needle\n");
+    let mut server = world.built();
+    server.send(&initialize("2025-11-25"));
+    server.frame();
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let call = |id: &str, arguments: Value| {
+        request(json!(id), "tools/call", json!({"name": "search", "arguments": arguments}))
+    };
+    let slow = json!({"query": r"[ab]{1,900}[ba]{1,900}(a|ab|b){40}[^ab]$", "match": "regex"});
+    server.send(&call("slow", slow));
+    server.send(&call("quick", json!({"query": "needle"})));
+    // Whichever comes first, the quick one comes although the slow one was asked before.
+    let mut frame = server.frame();
+    let was_slow_first = frame["id"] == json!("slow");
+    if was_slow_first {
+        println!("the slow search was not slow enough to be overtaken");
+        frame = server.frame();
+    }
+    assert_eq!(frame["id"], json!("quick"), "{frame}");
+    assert_eq!(frame["result"]["structuredContent"]["total"], json!(1), "{frame}");
+    if !was_slow_first {
+        server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "slow"}}));
+        let frame = server.frame();
+        assert_eq!(frame["id"], json!("slow"), "{frame}");
+    }
+    server.send(&call("after", json!({"query": "needle"})));
+    assert_eq!(server.frame()["id"], json!("after"));
+    server.finish();
+}
+
+#[test]
+fn a_search_over_its_time_is_told_so() {
+    let world = World::new();
+    world.write("long.txt", format!("{}\n", "ab".repeat(8 << 20)));
+    world.write("short.txt", "needle\n");
+    world.built().finish();
+    let mut server = world.setup().args(["--timeout", "search=1ms"]).start();
+    let slow = json!({"query": r"[ab]{1,900}[ba]{1,900}(a|ab|b){40}[^ab]$", "match": "regex"});
+    let error = server.error("search", slow);
+    assert_eq!((&error["code"], &error["timeoutMs"]), (&json!("TOOL_TIMEOUT"), &json!(1)), "{error}");
+    assert_eq!(server.result("index_status", json!({}))["files"], json!(2));
+    server.finish();
+}
+
+#[test]
+fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
+    let world = small();
+    let mut server = world.start();
+    // There is no index, and none is needed.
+    let shown = server.result("show_file", json!({"path": "src/shapes.rs"}));
+    let text = fs::read_to_string(world.at("src/shapes.rs")).expect("reads");
+    let numbered: String =
+        text.lines().zip(1..).map(|(line, number)| format!("{number}\t{line}\n")).collect();
+    assert_eq!(shown["text"], json!(numbered));
+    assert_eq!((&shown["totalLines"], &shown["language"]), (&json!(11), &json!("rust")));
+    assert_eq!(shown["hash"], json!(hash(&text)));
+    let outline = json!([
+        {"kind": "struct", "name": "Circle", "line": 1, "endLine": 3},
+        {"kind": "method", "name": "area_of_circle", "line": 6, "endLine": 8},
+        {"kind": "function", "name": "helper", "line": 11, "endLine": 11},
+    ]);
+    let told: Vec<&Value> = outline.as_array().expect("a list").iter().collect();
+    let given = shown["outline"].as_array().expect("an outline");
+    assert!(told.iter().all(|one| given.contains(one)), "{shown}");
+    for (path, lines) in [
+        ("src/shapes.rs", [1, 0]),
+        ("src/shapes.rs", [2, 4]),
+        ("src/shapes.rs", [-2, 0]),
+        ("src/shapes.rs", [-3, -1]),
+        ("src/shapes.rs", [10, 500]),
+        ("notes/other.md", [1, 2]),
+    ] {
+        let read = server.result("text.read", json!({"path": path, "lines": lines}));
+        let shown = server.result("show_file", json!({"path": path, "lines": lines}));
+        let text = shown["text"].as_str().expect("text");
+        let bare: String =
+            text.split_inclusive('\n').map(|line| line.split_once('\t').expect("a tab").1).collect();
+        assert_eq!(json!(bare), read["content"], "{path} {lines:?}");
+        assert_eq!(
+            (&shown["hash"], &shown["totalLines"]),
+            (&read["hash"], &read["total_lines"]),
+            "{path} {lines:?}"
+        );
+        let all = i64::try_from(shown["totalLines"].as_u64().expect("a count")).expect("small");
+        let first = if lines[0] < 0 { all + lines[0] + 1 } else { lines[0] };
+        assert!(text.starts_with(&format!("{first}\t")), "{path} {lines:?}: {text}");
+    }
+    for lines in [[12, 0], [3, 3], [0, 0], [5, 2]] {
+        let shown = server.call("show_file", json!({"path": "src/shapes.rs", "lines": lines}));
+        let read = server.call("text.read", json!({"path": "src/shapes.rs", "lines": lines}));
+        assert_eq!(
+            shown["error"]["data"]["code"], read["error"]["data"]["code"],
+            "{lines:?}: {shown} {read}"
+        );
+    }
+    world.write("empty.rs", "");
+    world.write("binary.rs", b"\xff\xfe\0");
+    let shown = server.result("show_file", json!({"path": "empty.rs"}));
+    assert_eq!(
+        (&shown["text"], &shown["totalLines"], &shown["outline"]),
+        (&json!(""), &json!(0), &json!([]))
+    );
+    assert_refused(&mut server, "show_file", json!({"path": "binary.rs"}), &["file.read"]);
+    assert_refused(&mut server, "show_file", json!({"path": "src"}), &["folder"]);
+    assert_refused(&mut server, "show_file", json!({"path": "../x"}), &["leaves the root"]);
+    assert_eq!(server.error("show_file", json!({"path": "missing"}))["code"], json!("NOT_FOUND"));
+    // The outline is that of the file as it is now.
+    let edit = json!({"path": "src/shapes.rs", "hash": hash(&text), "content": "fn added() {}"});
+    server.result("text.append", edit);
+    let shown = server.result("show_file", json!({"path": "src/shapes.rs", "lines": [1, 2]}));
+    assert!(shown["outline"].to_string().contains("added"), "{shown}");
+    server.finish();
+}
+
+#[test]
+fn the_command_line_finds_the_same_and_never_shows_what_has_changed() {
+    let world = small();
+    let (code, _, errors) = world.run(&["search", "circle"]);
+    assert!(code != Some(0) && errors.contains("pintle index"), "{code:?}: {errors}");
+    let (code, _, errors) = world.run(&["index"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let mut server = world.start();
+    for (how, query) in
+        [("literal", "circle"), ("regex", "c[a-z]rcle"), ("words", "circle round"), ("symbol", "Circle")]
+    {
+        let (code, output, errors) = world.run(&["search", query, "--match", how, "--json"]);
+        assert_eq!(code, Some(0), "{errors}");
+        let told: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
+        assert_eq!(told["hits"], search(&mut server, how, query)["hits"], "{how}");
+    }
+    server.finish();
+    world.write("notes/circle.md", "# Nothing any more\n");
+    fs::remove_file(world.at("src/shapes.py")).expect("removes");
+    world.write("notes/new.md", "a new circle\n");
+    let (_, output, _) = world.run(&["search", "circle", "--json"]);
+    let told: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
+    let found: BTreeSet<String> = paths(&told).into_iter().collect();
+    assert!(found.contains("src/shapes.rs"), "{told}");
+    assert!(!found.contains("notes/circle.md") && !found.contains("src/shapes.py"), "{told}");
+    let (_, output, _) = world.run(&["search", "circle", "--json", "--fresh"]);
+    let told: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
+    let found: BTreeSet<String> = paths(&told).into_iter().collect();
+    assert_eq!(found, ["notes/new.md", "src/shapes.rs"].map(String::from).into());
+}
