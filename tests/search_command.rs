@@ -433,7 +433,9 @@ fn a_search_ends_with_0_if_something_is_found_1_if_nothing_and_2_if_it_cannot_be
 #[test]
 fn what_the_tool_refuses_is_refused_in_every_form() {
     let workspace = Workspace::indexed();
-    for arguments in [&[""][..], &["needle", "--kind", "function"], &["needle", "--match=words", "-i"]] {
+    for arguments in
+        [&["", "--match=words"][..], &["needle", "--kind", "function"], &["needle", "--match=words", "-i"]]
+    {
         for form in [&["--json"][..], &["-C1"], &[]] {
             let errors = workspace.refused(&[arguments, form].concat());
             assert!(errors.contains("INVALID_REQUEST"), "{arguments:?} {form:?}: {errors}");

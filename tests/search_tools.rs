@@ -380,7 +380,6 @@ fn a_query_that_cannot_be_meant_is_refused_with_what_to_do() {
         (json!({"query": "(?=x)", "match": "regex"}), &["expression"]),
         (json!({"query": "a\nb"}), &["line"]),
         (json!({"query": "a\\nb", "match": "regex"}), &[]),
-        (json!({"query": ""}), &["query"]),
         (json!({"query": "", "match": "words"}), &["query"]),
         (json!({"query": "", "match": "symbol"}), &["query"]),
         (json!({"query": "x", "match": "glob"}), &["match"]),

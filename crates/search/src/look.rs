@@ -100,6 +100,8 @@ pub(crate) struct Looker<'a> {
     wants: Wants,
     limit: u64,
     searcher: Searcher,
+    /// Decodes what begins with the mark of an encoding.
+    decoder: Searcher,
     buffer: Vec<u8>,
     has_ended: &'a (dyn Fn() -> bool + Sync),
 }
@@ -112,11 +114,12 @@ impl<'a> Looker<'a> {
         limit: u64,
         has_ended: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
-        let searcher = SearcherBuilder::new()
-            .line_number(wants.line_numbers)
-            .binary_detection(BinaryDetection::none())
-            .build();
-        Self { root, pattern, wants, limit, searcher, buffer: Vec::new(), has_ended }
+        let mut builder = SearcherBuilder::new();
+        builder.line_number(wants.line_numbers).binary_detection(BinaryDetection::none());
+        let decoder = builder.build();
+        // What is searched block by block was looked at for marks: those within a text are part of it.
+        let searcher = builder.bom_sniffing(false).build();
+        Self { root, pattern, wants, limit, searcher, decoder, buffer: Vec::new(), has_ended }
     }
 
     /// Looks into a file. What it has is gathered whole or, if it is no text, not at all.
@@ -316,7 +319,7 @@ impl<'a> Looker<'a> {
     fn decode(&mut self, path: &[u8], mut file: &File, gather: &mut dyn Gather) -> io::Result<()> {
         io::Seek::rewind(&mut file)?;
         let sink = Hits { path, gather, start: 0, line: 0, more: true };
-        self.searcher.search_reader(&self.pattern.matcher, file, sink)
+        self.decoder.search_reader(&self.pattern.matcher, file, sink)
     }
 
     fn search(

@@ -73,6 +73,8 @@ struct Indexed {
 struct Summaries {
     of: Option<Arc<Index>>,
     by_scopes: Vec<(Scopes, Arc<Summary>)>,
+    /// What was passed over when it was last counted, for an index.
+    passed: Option<(Arc<Index>, Arc<PassedOver>)>,
 }
 
 impl Search {
@@ -164,7 +166,12 @@ impl Search {
     pub(crate) fn summary(&self, snapshot: &Snapshot, scopes: &Scopes) -> Result<Summary, Fault> {
         let summary = self.summary_of_index(&snapshot.index, scopes);
         let summary = summary.and_then(|summary| summary.with(&snapshot.index, &snapshot.overlay, scopes));
-        summary.map_err(|torn| self.unready(torn.into()))
+        let mut summary = summary.map_err(|torn| self.unready(torn.into()))?;
+        let passed = self.summaries.lock().unwrap_or_else(PoisonError::into_inner).passed.clone();
+        if let Some((_, passed)) = passed.filter(|(of, _)| Arc::ptr_eq(of, &snapshot.index)) {
+            summary.pass(&passed, scopes);
+        }
+        Ok(summary)
     }
 
     /// The account of the index alone, which is counted once for each kind of caller.
@@ -173,7 +180,7 @@ impl Search {
         let known = {
             let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
             if !summaries.of.as_ref().is_some_and(is_same) {
-                *summaries = Summaries { of: Some(Arc::clone(index)), by_scopes: Vec::new() };
+                *summaries = Summaries { of: Some(Arc::clone(index)), ..Summaries::default() };
             }
             summaries.by_scopes.iter().find(|(of, _)| of == scopes).map(|(_, summary)| Arc::clone(summary))
         };
@@ -200,10 +207,17 @@ impl Search {
         self.build_within(mode, path.map(below), observer)
     }
 
-    /// What a walk passes over now.
-    pub(crate) fn passed_now(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> io::Result<PassedOver> {
+    /// Counts what a walk passes over now: of that nobody is told when it changes.
+    pub(crate) fn count_passed(
+        &self,
+        snapshot: &Snapshot,
+        has_ended: &(dyn Fn() -> bool + Sync),
+    ) -> io::Result<()> {
         let walk = walk(self.root.path(), None, threads(), &|_| {}, has_ended)?;
-        Ok(passed_over(self.root.path(), &walk, has_ended))
+        let passed = passed_over(self.root.path(), &walk, has_ended);
+        let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
+        summaries.passed = Some((Arc::clone(&snapshot.index), Arc::new(passed)));
+        Ok(())
     }
 
     fn build_within(

@@ -30,7 +30,7 @@ pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
         arguments.matching = MatchHow::Regex;
     }
     if arguments.kind.is_some() && arguments.matching != MatchHow::Symbol {
-        return Err("--kind is for symbols; add --match symbol, or leave it out".into());
+        return Err("INVALID_REQUEST: --kind is for symbols (add --match symbol, or leave it out)".into());
     }
     let is_text = matches!(arguments.matching, MatchHow::Literal | MatchHow::Regex);
     let printed = match is_text && !arguments.json && arguments.context == 0 {

@@ -97,6 +97,8 @@ struct State {
     /// Why there is no watch.
     problem: Option<String>,
     walked_at: Option<Instant>,
+    /// The generation that was last opened.
+    generation: Option<u64>,
 }
 
 struct Opened {
@@ -202,6 +204,11 @@ impl Live {
         let mut overlay = Overlay::clone(&state.overlay);
         overlay.prune(&index)?;
         state.overlay = Arc::new(overlay);
+        // Files may have changed after the build had read them, and before their events, which are gone by now, were
+        // taken for another generation.
+        if state.generation.replace(manifest.generation) != Some(manifest.generation) {
+            state.walked_at = None;
+        }
         let (index, manifest) = (Arc::new(index), Arc::new(manifest));
         state.opened = Some(Opened { index, manifest, stamp });
         Ok(())

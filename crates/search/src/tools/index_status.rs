@@ -75,11 +75,9 @@ pub(crate) fn status(search: &Search, call: &CallContext) -> Result<Output, Faul
     let mut output = Output { max_file_bytes: search.limit(), watching: "not yet", ..Output::default() };
     let Some(snapshot) = search.snapshot_if_any(call)? else { return Ok(output) };
     let scopes = call.caller().scopes();
-    let mut summary = search.summary(&snapshot, scopes)?;
-    // What is ignored may have changed without anybody having been told.
-    if let Ok(passed) = search.passed_now(&|| call.has_ended()) {
-        summary.pass(&passed, scopes);
-    }
+    // If that does not work, what was counted last is told.
+    let _ = search.count_passed(&snapshot, &|| call.has_ended());
+    let summary = search.summary(&snapshot, scopes)?;
     output.exists = true;
     output.generation = snapshot.index.generation;
     output.files = summary.files;

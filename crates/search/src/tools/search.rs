@@ -202,7 +202,10 @@ fn invalid(message: impl Into<String>) -> Fault {
 
 /// Refuses what would do nothing.
 fn check(input: &Input) -> Result<(), Fault> {
-    check_query(&input.query, input.matching == Match::Regex)?;
+    check_query(&input.query)?;
+    if input.query.is_empty() && matches!(input.matching, Match::Words | Match::Symbol) {
+        return Err(invalid("`query` is empty").hint("say which words, or which name, to look for"));
+    }
     if input.kind.is_some() && input.matching != Match::Symbol {
         return Err(invalid("`kind` is for symbols").hint("set `match` to `symbol`, or leave `kind` out"));
     }
@@ -227,10 +230,7 @@ fn continued(text: &str, fingerprint: u64) -> Result<Cursor, Fault> {
 /// A longer query takes long to prepare, and was not typed by anybody.
 const LONGEST_QUERY: usize = 16 << 10;
 
-fn check_query(query: &str, is_regex: bool) -> Result<(), Fault> {
-    if query.is_empty() && !is_regex {
-        return Err(invalid("`query` is empty").hint("`^` as a regex matches every line"));
-    }
+fn check_query(query: &str) -> Result<(), Fault> {
     if query.len() > LONGEST_QUERY {
         let message = format!("`query` has {} bytes, and may have {LONGEST_QUERY}", query.len());
         return Err(invalid(message).hint("search for a part of it"));
@@ -248,7 +248,7 @@ fn case(input: &Input) -> Case {
 
 /// What is searched for in texts.
 pub(crate) fn pattern_of(query: &str, syntax: Syntax, case: Case) -> Result<Pattern, Fault> {
-    check_query(query, syntax == Syntax::Regex)?;
+    check_query(query)?;
     Pattern::new(query, syntax, case).map_err(|problem| {
         let fault = invalid(format!("the query cannot be searched for: {problem}"));
         match syntax {
