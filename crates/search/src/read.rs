@@ -36,7 +36,7 @@ pub(crate) struct Indexed {
 impl Indexed {
     /// Whether the file may have changed since it was read without its stamp showing it.
     pub(crate) fn is_recent(&self) -> bool {
-        self.file.stamp.is_unknown() && self.file.state.is_searched()
+        self.file.stamp.is_unknown() && self.file.state != State::Unreadable
     }
 
     /// The file was found to have the same content later, when it had this stamp.

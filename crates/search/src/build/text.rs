@@ -93,7 +93,9 @@ fn settle(build: &TextBuild<'_>, finished: &mut [(usize, Vec<Indexed>, Run)]) {
             std::thread::sleep(Stamp::SETTLING);
         }
         let again = reader.inspect(build.root, &found.path);
-        if again.hash == one.file.hash && !again.stamp.is_unknown() {
+        let is_same =
+            again.hash == one.file.hash && again.state.is_searched() == one.file.state.is_searched();
+        if is_same && !again.stamp.is_unknown() {
             one.settle(again.stamp);
         }
     }
