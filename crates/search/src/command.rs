@@ -4,7 +4,6 @@
 use std::{
     io::{self, Write},
     ops::Range,
-    path::PathBuf,
 };
 
 use grep_matcher::Matcher;
@@ -64,6 +63,8 @@ pub struct LineSearch<'a> {
     pub top: Option<u64>,
     /// Whether lines are counted.
     pub line_numbers: bool,
+    /// What stands between the lines of one file and those of the next.
+    pub separator: &'a [u8],
 }
 
 /// A line that matches.
@@ -142,15 +143,6 @@ fn matches(pattern: &Pattern, line: &[u8]) -> Vec<Range<usize>> {
     matches
 }
 
-/// What a search for lines came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// How many lines were printed.
-    pub lines: u64,
-    /// When the index was built, in milliseconds since 1970.
-    pub built_at: u64,
-}
-
 /// The circumstances of the local user's own command.
 fn apart() -> CallContext {
     CallContext::apart(Caller::local())
@@ -200,21 +192,20 @@ impl Search {
         Ok(Answer { json, hits })
     }
 
-    /// Prints all lines that match, in the order of paths and lines. `format` writes one line.
+    /// Prints all lines that match, in the order of paths and lines, and tells how many. `format` writes one line.
     pub fn print_lines(
         &self,
         search: &LineSearch<'_>,
         is_fresh: bool,
         format: &(dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
         out: &mut dyn Write,
-    ) -> Result<Result<Tally, io::Error>, Fault> {
+    ) -> Result<io::Result<u64>, Fault> {
         let syntax = if search.is_regex { Syntax::Regex } else { Syntax::Literal };
         let pattern = tools::pattern_of(search.query, syntax, search.case)?;
         let snapshot = self.snapshot_on_disk(is_fresh)?;
         let scopes = Scopes::everything();
         let filter = tools::filter_of(self, search.globs, search.language, &scopes)?;
-        let printed = self.print(&snapshot, &pattern, &filter, search, format, out);
-        Ok(printed?.map(|lines| Tally { lines, built_at: snapshot.manifest.built_at }))
+        self.print(&snapshot, &pattern, &filter, search, format, out)
     }
 
     fn print(
@@ -236,12 +227,14 @@ impl Search {
             &jobs,
             threads(),
             || Looker::new(&self.root, pattern, wants, self.limit(), &|| false),
-            || Printed { pattern, format, most, out: Vec::new(), ends: Vec::new(), lines: 0, file_start: 0 },
+            || Printed::new(search, pattern, format),
             |gathered| {
                 let Ok(before) = printed else { return false };
                 // What several threads have found together may be more than is wanted.
                 let (text, lines) = gathered.first_lines(most - before);
-                printed = out.write_all(text).map(|()| before + lines);
+                let separator = if before > 0 && lines > 0 { search.separator } else { b"" };
+                printed =
+                    out.write_all(separator).and_then(|()| out.write_all(text)).map(|()| before + lines);
                 printed.as_ref().is_ok_and(|lines| *lines < most)
             },
         );
@@ -254,16 +247,27 @@ impl Search {
 struct Printed<'a> {
     pattern: &'a Pattern,
     format: &'a (dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
+    separator: &'a [u8],
     most: u64,
     out: Vec<u8>,
     /// Where each line ends, if they are limited.
     ends: Vec<usize>,
     lines: u64,
-    /// Where what is printed of the present file starts.
-    file_start: usize,
+    /// How many of them are of the files before the present one.
+    lines_before: u64,
 }
 
-impl Printed<'_> {
+impl<'a> Printed<'a> {
+    fn new(
+        search: &LineSearch<'a>,
+        pattern: &'a Pattern,
+        format: &'a (dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
+    ) -> Self {
+        let most = search.top.unwrap_or(u64::MAX);
+        let (out, ends) = (Vec::new(), Vec::new());
+        Self { pattern, format, separator: search.separator, most, out, ends, lines: 0, lines_before: 0 }
+    }
+
     fn first_lines(&self, count: u64) -> (&[u8], u64) {
         if self.lines <= count {
             return (&self.out, self.lines);
@@ -275,7 +279,10 @@ impl Printed<'_> {
 
 impl Gather for Printed<'_> {
     fn line(&mut self, path: &[u8], line: Line<'_>) -> bool {
-        let is_first = self.out.len() == self.file_start;
+        let is_first = self.lines == self.lines_before;
+        if is_first && self.lines > 0 {
+            self.out.extend_from_slice(self.separator);
+        }
         let line =
             MatchedLine { path, number: line.number, text: line.text, is_first, pattern: self.pattern };
         (self.format)(&line, &mut self.out);
@@ -295,18 +302,12 @@ impl Gather for Printed<'_> {
     }
 
     fn forget(&mut self, mark: usize) {
-        // Only whole lines were printed since.
-        self.lines -= self.out[mark..].iter().filter(|byte| **byte == b'\n').count() as u64;
-        self.ends.retain(|end| *end <= mark);
+        self.lines = self.lines_before;
+        self.ends.truncate(usize::try_from(self.lines).unwrap_or(usize::MAX));
         self.out.truncate(mark);
     }
 
     fn end_file(&mut self, _: usize, _: Stamp, _: [u8; 32]) {
-        self.file_start = self.out.len();
+        self.lines_before = self.lines;
     }
-}
-
-/// Where the index of a root is kept.
-pub fn index_folder(state: &std::path::Path, root: &std::path::Path) -> PathBuf {
-    crate::store::Store::new(state, root).path("")
 }

@@ -99,11 +99,12 @@ fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<io::Resul
         language: arguments.lang.as_deref(),
         top: arguments.top,
         line_numbers: look.has_numbers,
+        separator: if look.has_heading { b"\n" } else { b"" },
     };
     let format = |line: &MatchedLine<'_>, out: &mut Vec<u8>| write_line(line, &look, out);
     let mut stdout = io::stdout().lock();
     let printed = search.print_lines(&question, arguments.fresh, &format, &mut stdout)?;
-    Ok(printed.and_then(|tally| stdout.flush().map(|()| tally.lines)))
+    Ok(printed.and_then(|lines| stdout.flush().map(|()| lines)))
 }
 
 fn case(arguments: &SearchArguments) -> Case {
@@ -117,9 +118,6 @@ fn case(arguments: &SearchArguments) -> Case {
 fn write_line(line: &MatchedLine<'_>, look: &Look, out: &mut Vec<u8>) {
     if look.has_heading {
         if line.is_first {
-            if !out.is_empty() {
-                out.push(b'\n');
-            }
             styled(line.path, PATH, look, out);
             out.push(b'\n');
         }

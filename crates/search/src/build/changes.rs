@@ -24,11 +24,11 @@ impl Changes {
 }
 
 /// Compares an index with what a walk found; `within` is what the walk was narrowed to.
-pub(crate) fn changes(index: &Index, walk: Walk, within: Option<&Within>) -> io::Result<Changes> {
+pub(crate) fn changes(index: &Index, walk: &Walk, within: Option<&Within>) -> io::Result<Changes> {
     compare(index, walk, within).map_err(Torn::into_error)
 }
 
-fn compare(index: &Index, walk: Walk, within: Option<&Within>) -> Result<Changes, Torn> {
+fn compare(index: &Index, walk: &Walk, within: Option<&Within>) -> Result<Changes, Torn> {
     let places = match within {
         Some(within) => index.places_within(within)?,
         None => index.places().collect(),
@@ -38,7 +38,7 @@ fn compare(index: &Index, walk: Walk, within: Option<&Within>) -> Result<Changes
     known.sort_unstable();
     let mut known = known.into_iter().peekable();
     let mut changes = Changes::default();
-    for found in walk.files {
+    for found in &walk.files {
         // The walk also finds the files on the way to a folder that it was narrowed to.
         if within.is_some_and(|within| !within.covers(&found.path)) {
             continue;
@@ -47,8 +47,8 @@ fn compare(index: &Index, walk: Walk, within: Option<&Within>) -> Result<Changes
             changes.removed.push(path.to_vec());
         }
         match known.next_if(|(path, _)| *path == found.path) {
-            Some((_, place)) if is_current(index, place, &found)? => {}
-            _ => changes.changed.push(found),
+            Some((_, place)) if is_current(index, place, found)? => {}
+            _ => changes.changed.push(found.clone()),
         }
     }
     changes.removed.extend(known.map(|(path, _)| path.to_vec()));

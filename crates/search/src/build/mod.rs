@@ -1,7 +1,7 @@
 //! Building: from files to a new generation of the index.
 //!
-//! A build is in phases. Text comes first: as soon as its segment is written, the new generation is published and
-//! answers. Words and names are filled in behind it. Whatever ends a build, the last published generation stays.
+//! A build is in phases: text, then words and names behind it. The first one publishes each part as it is done; a later
+//! one is published as a whole. Whatever ends a build, the last published generation stays.
 
 mod changes;
 mod ranked;
@@ -10,10 +10,8 @@ mod text;
 
 use std::{fs, io, sync::OnceLock};
 
-use serde::Serialize;
-
 pub(crate) use changes::{Changes, changes};
-pub(crate) use ranked::{NAMES, RANKED_LIMIT, WORDS};
+pub(crate) use ranked::{NAMES, RANKED_LIMIT, WORDS, definitions};
 
 use crate::{
     index::Index,
@@ -34,8 +32,7 @@ pub(crate) enum Mode {
 }
 
 /// A part of a build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Another build on this root is going on.
     Waiting,
@@ -109,6 +106,8 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
         }
         Err(error) => return Err(error),
     };
+    // A damaged index has a number too, which the next one must not have again.
+    let old_generation = build.store.manifest().ok().flatten().map_or(0, |manifest| manifest.generation);
     build.store.clean(lock, present.as_ref().map(|(_, manifest)| manifest))?;
     let present = present.filter(|(_, manifest)| {
         let same = manifest.limit == build.limit;
@@ -120,11 +119,10 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
     observer.step(Phase::Walk, 0, 0);
     // Without an index there is nothing that a part could be added to.
     let within = build.within.as_ref().filter(|_| present.is_some());
-    let mut walk = walk(build.root.path(), within, build.threads, &|_| {}, &has_ended)?;
+    let walk = walk(build.root.path(), within, build.threads, &|_| {}, &has_ended)?;
     let passed = within.is_none().then(|| passed_over(build.root.path(), &walk, &has_ended));
     observer.step(Phase::Walk, walk.files.len() as u64, walk.files.len() as u64);
 
-    let old_generation = build.store.manifest().ok().flatten().map_or(0, |manifest| manifest.generation);
     // An index that is complete answers until the next one is: what has changed meanwhile lies over it. The first one
     // answers as soon as it has something to say.
     let is_complete = |manifest: &Manifest| {
@@ -137,12 +135,8 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
         Some((index, old)) if build.mode == Mode::Incremental || within.is_some() => {
             let total = index.places().count();
             let changes = match build.mode {
-                Mode::Incremental => changes(&index, std::mem::take(&mut walk), within)?,
-                Mode::Full => {
-                    let files = walk.files.clone();
-                    let removed = changes(&index, std::mem::take(&mut walk), within)?.removed;
-                    Changes { changed: files, removed }
-                }
+                Mode::Incremental => changes(&index, &walk, within)?,
+                Mode::Full => Changes { changed: walk.files.clone(), ..changes(&index, &walk, within)? },
             };
             built.read = changes.changed.len() as u64;
             built.removed = changes.removed.len() as u64;
@@ -150,7 +144,6 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
             // A tree that is mostly new is better read as a whole than dragged along as a change.
             let is_mostly_new = within.is_none() && changes.changed.len() > 64 + total / 3;
             if is_mostly_new {
-                let walk = self::walk(build.root.path(), None, build.threads, &|_| {}, &has_ended)?;
                 built.read = walk.files.len() as u64;
                 manifest.segments.clear();
                 add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pintle_ranked::{Definition, NamesBuilder, WordsBuilder};
-use pintle_symbols::{Language, Outliner};
+use pintle_symbols::{Language, Outliner, Symbol};
 
 use super::{Build, Observer, Phase};
 use crate::segment::{PagedWriter, Section, State, TextSegment};
@@ -45,17 +45,9 @@ pub(crate) fn write(
         let builders = pass.run(
             || (NamesBuilder::new(Some(scratch), BUDGET), Outliner::new()),
             |(names, outliner), number, language, text| {
-                let Some(language) = language.filter(|language| language.has_symbols()) else {
-                    return Ok(());
-                };
-                for symbol in outliner.outline(language, text, &has_ended).symbols().unwrap_or_default() {
-                    let definition = Definition {
-                        kind: symbol.kind.id(),
-                        line: symbol.line,
-                        column: symbol.column,
-                        end_line: symbol.end_line,
-                    };
-                    names.add(number, &text[symbol.name], definition)?;
+                let Some(language) = language else { return Ok(()) };
+                for (name, definition) in definitions(outliner, language, text, &has_ended) {
+                    names.add(number, name, definition)?;
                 }
                 Ok(())
             },
@@ -68,6 +60,19 @@ pub(crate) fn write(
         return Err(io::ErrorKind::Interrupted.into());
     }
     file.finish()
+}
+
+/// What a text defines: each name, and where and what it is.
+pub(crate) fn definitions<'a>(
+    outliner: &mut Outliner,
+    language: Language,
+    text: &'a [u8],
+    has_ended: &dyn Fn() -> bool,
+) -> impl Iterator<Item = (&'a [u8], Definition)> + use<'a> {
+    let symbols = outliner.outline(language, text, has_ended).symbols().unwrap_or_default();
+    symbols.into_iter().map(|Symbol { name, kind, line, column, end_line }| {
+        (&text[name], Definition { kind: kind.id(), line, column, end_line })
+    })
 }
 
 /// One reading of all files of a segment.

@@ -2,10 +2,14 @@
 
 use std::io::{self, Read};
 
-use pintle_ranked::{Definition, NamesBuilder, WordsBuilder};
+use pintle_ranked::{NamesBuilder, WordsBuilder};
 use pintle_symbols::{Language, Outliner};
 
-use crate::{build::RANKED_LIMIT, root::Root, segment::KnownFile};
+use crate::{
+    build::{RANKED_LIMIT, definitions},
+    root::Root,
+    segment::KnownFile,
+};
 
 /// Small indexes in memory; files are numbered in the order of their paths.
 pub(crate) struct FreshRanked {
@@ -41,14 +45,8 @@ impl FreshRanked {
             }
             words.add(number, &text)?;
             let Some(language) = Language::from_id(known.language) else { continue };
-            for symbol in outliner.outline(language, &text, has_ended).symbols().unwrap_or_default() {
-                let definition = Definition {
-                    kind: symbol.kind.id(),
-                    line: symbol.line,
-                    column: symbol.column,
-                    end_line: symbol.end_line,
-                };
-                names.add(number, &text[symbol.name], definition)?;
+            for (name, definition) in definitions(&mut outliner, language, &text, has_ended) {
+                names.add(number, name, definition)?;
             }
         }
         let count = paths.len() as u32;

@@ -1,8 +1,8 @@
 //! How searches stay fresh: the index, and over it what has changed since it was built.
 //!
 //! Changes come from two sides. The files toolset **notes** each path that it changes, before it replies; the kernel
-//! tells of all other changes. Nothing runs in the background: when a search begins, it takes in what has happened
-//! until then, and answers from the **snapshot** that this gives.
+//! tells of all other changes. Nobody waits for them: when a search begins, it takes in what has happened until then,
+//! and answers from the **snapshot** that this gives.
 
 mod fresh;
 mod overlay;
@@ -256,17 +256,12 @@ impl Live {
             None => Watch::new().map_err(|error| error.to_string()),
             Some(problem) => Err(problem.clone()),
         };
-        let walk = self.walk(watch.as_ref().ok(), None, has_ended)?;
-        match (watch, walk) {
-            (Ok(watch), (walk, None)) => {
-                state.watch = Some(watch);
-                self.lay(state, index, walk, None, has_ended)?;
-            }
-            (Ok(_), (walk, Some(problem))) | (Err(problem), (walk, _)) => {
-                (state.watch, state.problem) = (None, Some(problem));
-                self.lay(state, index, walk, None, has_ended)?;
-            }
+        let (walk, problem) = self.walk(watch.as_ref().ok(), None, has_ended)?;
+        match problem.map_or(watch, Err) {
+            Ok(watch) => state.watch = Some(watch),
+            Err(problem) => (state.watch, state.problem) = (None, Some(problem)),
         }
+        self.lay(state, index, walk, None, has_ended)?;
         state.walked_at = Some(begun);
         Ok(())
     }
@@ -339,7 +334,7 @@ impl Live {
         within: Option<&Within>,
         has_ended: &dyn Fn() -> bool,
     ) -> Result<(), Unready> {
-        let changes = changes(index, walk, within)?;
+        let changes = changes(index, &walk, within)?;
         let mut overlay = Overlay::clone(&state.overlay);
         let mut reader = FileReader::new(self.limit);
         overlay.replace(changes, within, &self.root, &mut reader, has_ended)?;

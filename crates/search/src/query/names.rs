@@ -15,16 +15,13 @@ pub(crate) fn find_names(
     snapshot: &Snapshot,
     (query, is_sensitive, kind): (&str, bool, Option<Kind>),
     filter: &Filter<'_>,
-    slice: &ranked::Slice<'_>,
+    slice: &ranked::Slice,
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Page>, Unready> {
     let fresh = snapshot.overlay.ranked(root, has_ended)?;
     let parts = ranked::parts(snapshot, fresh, filter);
-    let mut names = Vec::new();
-    for part in &parts {
-        let Some(section) = part.names(fresh)? else { return Ok(None) };
-        names.push(section);
-    }
+    let names = parts.iter().map(|part| part.names().transpose());
+    let Some(names) = names.collect::<Option<Result<Vec<_>, _>>>().transpose()? else { return Ok(None) };
     let allowed = parts.iter().map(ranked::Part::allowed).collect::<Vec<_>>();
     let parts_of_names = names
         .iter()

@@ -4,12 +4,12 @@ use std::io::Read;
 
 use bstr::ByteSlice;
 use pintle_ranked::{Definition, Found, Names, Words};
-use pintle_symbols::{Language, Outliner, Symbol};
+use pintle_symbols::{Language, Outliner};
 use sha2::{Digest, Sha256};
 
 use super::{Cursor, Filter, Hit, context, hit::cut_text, text::hex};
 use crate::{
-    build::RANKED_LIMIT,
+    build::{RANKED_LIMIT, definitions},
     index::{Index, Place},
     live::{FreshRanked, Overlay, Snapshot},
     root::Root,
@@ -17,20 +17,20 @@ use crate::{
 };
 
 /// Which hits of a ranking are wanted.
-pub(crate) struct Slice<'a> {
+pub(crate) struct Slice {
     pub(crate) start: usize,
     pub(crate) top: usize,
     pub(crate) context: usize,
-    pub(crate) fingerprint: &'a u64,
+    pub(crate) fingerprint: u64,
 }
 
-impl Slice<'_> {
+impl Slice {
     pub(super) fn end(&self) -> usize {
         self.start.saturating_add(self.top)
     }
 
     pub(super) fn next(&self) -> Cursor {
-        Cursor { query: *self.fingerprint, count: self.end() as u64, path: Vec::new(), line: 0 }
+        Cursor { query: self.fingerprint, count: self.end() as u64, path: Vec::new(), line: 0 }
     }
 }
 
@@ -53,17 +53,19 @@ pub(super) fn parts<'a>(
 }
 
 impl<'a> Part<'a> {
-    pub(super) fn words(&self, fresh: &'a FreshRanked) -> Result<Option<Words<'a>>, Torn> {
+    /// Nothing if they are not built yet.
+    pub(super) fn words(&self) -> Result<Option<Words<'a>>, Torn> {
         match self {
             Self::Segment { index, number, .. } => index.segments[*number as usize].words(),
-            Self::Fresh { .. } => Words::open(&fresh.words).map(Some).map_err(|_| Torn),
+            Self::Fresh { fresh, .. } => Words::open(&fresh.words).map(Some).map_err(|_| Torn),
         }
     }
 
-    pub(super) fn names(&self, fresh: &'a FreshRanked) -> Result<Option<Names<'a>>, Torn> {
+    /// Nothing if they are not built yet.
+    pub(super) fn names(&self) -> Result<Option<Names<'a>>, Torn> {
         match self {
             Self::Segment { index, number, .. } => index.segments[*number as usize].names(),
-            Self::Fresh { .. } => Names::open(&fresh.names).map(Some).map_err(|_| Torn),
+            Self::Fresh { fresh, .. } => Names::open(&fresh.names).map(Some).map_err(|_| Torn),
         }
     }
 
@@ -130,12 +132,9 @@ impl Text {
             return Some(found.definition);
         }
         let language = Language::of_path(path)?;
-        let symbols = Outliner::new().outline(language, &self.bytes, &|| false).symbols()?;
-        let same = |symbol: &Symbol| {
-            symbol.kind.id() == kind && self.bytes[symbol.name.clone()] == *found.name.as_bytes()
-        };
-        let symbol = symbols.into_iter().find(same)?;
-        Some(Definition { kind, line: symbol.line, column: symbol.column, end_line: symbol.end_line })
+        let mut defined = definitions(&mut Outliner::new(), language, &self.bytes, &|| false);
+        let same = defined.find(|(name, now)| now.kind == kind && *name == found.name.as_bytes());
+        same.map(|(_, definition)| definition)
     }
 
     /// Where a line starts; the last one if there are not as many.

@@ -15,16 +15,13 @@ pub(crate) fn find_words(
     snapshot: &Snapshot,
     query: &str,
     filter: &Filter<'_>,
-    slice: &ranked::Slice<'_>,
+    slice: &ranked::Slice,
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Page>, Unready> {
     let fresh = snapshot.overlay.ranked(root, has_ended)?;
     let parts = ranked::parts(snapshot, fresh, filter);
-    let mut words = Vec::new();
-    for part in &parts {
-        let Some(section) = part.words(fresh)? else { return Ok(None) };
-        words.push(section);
-    }
+    let words = parts.iter().map(|part| part.words().transpose());
+    let Some(words) = words.collect::<Option<Result<Vec<_>, _>>>().transpose()? else { return Ok(None) };
     let allowed = parts.iter().map(ranked::Part::allowed).collect::<Vec<_>>();
     let parts_of_words = words
         .iter()

@@ -157,7 +157,7 @@ fn run(
     let has_ended = || call.has_ended();
     let context = input.context as usize;
     let start = from.as_ref().map_or(0, |from| usize::try_from(from.count).unwrap_or(usize::MAX));
-    let slice = Slice { start, top, context, fingerprint: &fingerprint };
+    let slice = Slice { start, top, context, fingerprint };
     let page = match input.matching {
         Match::Literal | Match::Regex => {
             let syntax = if input.matching == Match::Regex { Syntax::Regex } else { Syntax::Literal };
