@@ -1,8 +1,9 @@
-//! Tells the binary which commit it was built from.
+//! Tells the binary which commit it was built from, and how it is linked.
 
-use std::{path::Path, process::Command};
+use std::{env, path::Path, process::Command};
 
 fn main() {
+    link_at_a_fixed_place();
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
@@ -16,5 +17,14 @@ fn main() {
         && Path::new(&log).exists()
     {
         println!("cargo:rerun-if-changed={log}");
+    }
+}
+
+/// A program that may lie anywhere has 44,000 addresses to correct before it starts, which takes longer than a search
+/// (docs/design/search.md has the figures). Its libraries, heap and stacks still lie anywhere.
+fn link_at_a_fixed_place() {
+    let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    if target("OS") == "linux" && target("ENV") == "gnu" {
+        println!("cargo:rustc-link-arg-bins=-no-pie");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{
-    Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
     builder::{BoolishValueParser, OsStringValueParser, TypedValueParser},
     error::ErrorKind,
     parser::ValueSource,
@@ -32,7 +32,7 @@ pub struct Arguments {
 impl Arguments {
     /// Reads the command line and the environment; ends the program if they make no sense.
     pub fn read() -> Self {
-        let mut command = Self::whole_command();
+        let mut command = hide_variables(Self::command());
         let matches = command.get_matches_mut();
         // A variable may say otherwise; another flag may not.
         if let Some(("serve", serve)) = matches.subcommand()
@@ -55,10 +55,11 @@ impl Arguments {
         }
     }
 
-    /// The command line. Help does not show what variables hold: some of it is secret.
+    /// The command line with the arguments of all commands.
     pub fn whole_command() -> clap::Command {
-        let hide = |command: clap::Command| command.mut_args(|argument| argument.hide_env_values(true));
-        hide(Self::command()).mut_subcommands(hide)
+        let mut command = Self::command();
+        command.build();
+        command
     }
 }
 
@@ -68,20 +69,65 @@ fn path() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// The commands.
-#[derive(Debug, Subcommand)]
+#[derive(Debug)]
 pub enum Command {
-    /// Serve the tools to a client.
     Serve(ServeArguments),
-    /// Validate JSON files against their schemas.
     Validate(ValidateArguments),
-    /// List the tools.
     Tools(ToolsArguments),
-    /// Build the search index, or refresh it.
     Index(IndexArguments),
-    /// Search the files of the workspace.
     Search(SearchArguments),
-    /// Call one tool and print its result.
     Call(CallArguments),
+}
+
+/// Adds a command whose arguments are only described if it is the one that was given: describing those of all takes as
+/// long as a search.
+fn with<A: Args>(program: clap::Command, name: &'static str, about: &'static str) -> clap::Command {
+    let command = clap::Command::new(name).about(about);
+    program.subcommand(command.defer(|command| hide_variables(A::augment_args(command))))
+}
+
+/// Help does not show what variables hold: some of it is secret.
+fn hide_variables(command: clap::Command) -> clap::Command {
+    command.mut_args(|argument| argument.hide_env_values(true))
+}
+
+impl Subcommand for Command {
+    fn augment_subcommands(program: clap::Command) -> clap::Command {
+        let program = with::<ServeArguments>(program, "serve", "Serve the tools to a client");
+        let program =
+            with::<ValidateArguments>(program, "validate", "Validate JSON files against their schemas");
+        let program = with::<ToolsArguments>(program, "tools", "List the tools");
+        let program = with::<IndexArguments>(program, "index", "Build the search index, or refresh it");
+        let program = with::<SearchArguments>(program, "search", "Search the files of the workspace");
+        with::<CallArguments>(program, "call", "Call one tool and print its result")
+    }
+
+    fn augment_subcommands_for_update(program: clap::Command) -> clap::Command {
+        Self::augment_subcommands(program)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        Self::augment_subcommands(clap::Command::new("")).find_subcommand(name).is_some()
+    }
+}
+
+impl FromArgMatches for Command {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        match matches.subcommand() {
+            Some(("serve", given)) => FromArgMatches::from_arg_matches(given).map(Self::Serve),
+            Some(("validate", given)) => FromArgMatches::from_arg_matches(given).map(Self::Validate),
+            Some(("tools", given)) => FromArgMatches::from_arg_matches(given).map(Self::Tools),
+            Some(("index", given)) => FromArgMatches::from_arg_matches(given).map(Self::Index),
+            Some(("search", given)) => FromArgMatches::from_arg_matches(given).map(Self::Search),
+            Some(("call", given)) => FromArgMatches::from_arg_matches(given).map(Self::Call),
+            _ => Err(clap::Error::new(ErrorKind::MissingSubcommand)),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// Which workspace, and what belongs to it.

@@ -1,118 +1,158 @@
 //! Which blocks of a segment may hold a match.
+//!
+//! Blocks are asked for window by window, in order, so that a search that has enough early pays for what it saw alone.
+
+use std::ops::Range;
 
 use crate::{
-    grams::{Gram, codec::List},
+    grams::codec::List,
     pattern::Requirement,
     segment::{TextSegment, Torn},
 };
 
-/// Some blocks of a segment.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Candidates {
-    All,
-    /// Ascending.
-    These(Vec<u32>),
+/// What is required, with the lists that tell where it is.
+pub(crate) struct Plan<'a> {
+    segment: &'a TextSegment,
+    required: Part<'a>,
 }
 
-/// The blocks that have what is required.
-pub(crate) fn candidates(segment: &TextSegment, required: &Requirement) -> Result<Candidates, Torn> {
-    let planned = Plan::new(segment, required)?;
-    Ok(planned.evaluate(segment.files().blocks()))
-}
-
-/// A requirement with its lists at hand, so that it is known how much each part leaves.
-enum Plan<'a> {
+enum Part<'a> {
     All,
-    List(List<'a>),
+    List(Lazy<'a>),
     /// The parts that leave the least come first.
-    Every(Vec<Plan<'a>>),
-    Some(Vec<Plan<'a>>),
+    Every(Vec<Part<'a>>),
+    Some(Vec<Part<'a>>),
 }
+
+/// A list that is opened when it is first read.
+struct Lazy<'a> {
+    place: Range<usize>,
+    opened: Option<List<'a>>,
+    /// The end of the last window that was read.
+    read: u32,
+}
+
+/// How long looking at a candidate takes, in the time that a byte of a list takes to read: a file must be opened.
+const LOOK: u64 = 1200;
+/// A list is expected to rule out one candidate in so many at least, whatever the one before it did.
+const LEAST_RULED_OUT: u64 = 16;
 
 impl<'a> Plan<'a> {
-    fn new(segment: &'a TextSegment, required: &Requirement) -> Result<Self, Torn> {
-        let list = |gram: Gram| Ok(segment.list(gram)?.map_or(Self::Some(Vec::new()), Self::List));
+    pub(crate) fn new(segment: &'a TextSegment, required: &Requirement) -> Result<Self, Torn> {
+        Ok(Self { segment, required: Part::new(segment, required)? })
+    }
+
+    /// Whether the index rules nothing out.
+    pub(crate) fn leaves_all(&self) -> bool {
+        matches!(self.required, Part::All)
+    }
+
+    /// Whether the index rules everything out.
+    pub(crate) fn leaves_nothing(&self) -> bool {
+        matches!(&self.required, Part::Some(parts) if parts.is_empty())
+    }
+
+    /// The blocks within a window that have what is required, ascending; `None` if nothing is ruled out. No window
+    /// begins before the last one's end.
+    pub(crate) fn candidates(&mut self, window: Range<u32>) -> Result<Option<Vec<u32>>, Torn> {
+        self.required.candidates(self.segment, &window)
+    }
+}
+
+impl<'a> Part<'a> {
+    fn new(segment: &TextSegment, required: &Requirement) -> Result<Self, Torn> {
         Ok(match required {
             Requirement::Anything => Self::All,
             Requirement::Nothing => Self::Some(Vec::new()),
-            Requirement::Gram(gram) => list(*gram)?,
+            Requirement::Gram(gram) => match segment.find_list(*gram)? {
+                Some(place) => Self::List(Lazy { place, opened: None, read: 0 }),
+                None => Self::Some(Vec::new()),
+            },
             Requirement::All(parts) => {
                 let mut planned = Vec::with_capacity(parts.len());
                 for part in parts {
                     let part = Self::new(segment, part)?;
                     // One that leaves nothing decides, and no other need be looked up.
-                    if part.most() == 0 {
+                    if part.leaves() == 0 {
                         return Ok(part);
                     }
                     planned.push(part);
                 }
-                planned.sort_by_key(Self::most);
+                planned.sort_by_key(Self::leaves);
                 Self::Every(planned)
             }
             Requirement::Either(parts) => {
                 let planned = parts.iter().map(|part| Self::new(segment, part));
-                let planned = planned.filter(|part| !part.as_ref().is_ok_and(|part| part.most() == 0));
+                let planned = planned.filter(|part| !part.as_ref().is_ok_and(|part| part.leaves() == 0));
                 Self::Some(planned.collect::<Result<_, _>>()?)
             }
         })
     }
 
-    /// How many blocks it leaves at most.
-    fn most(&self) -> u64 {
+    /// How much it leaves, in bytes of lists: a list that is longer has more blocks.
+    fn leaves(&self) -> usize {
         match self {
-            Self::All => u64::MAX,
-            Self::List(list) => list.count().into(),
-            Self::Every(parts) => parts.iter().map(Self::most).min().unwrap_or(u64::MAX),
-            Self::Some(parts) => parts.iter().map(Self::most).fold(0, u64::saturating_add),
+            Self::All => usize::MAX,
+            Self::List(list) => list.place.len(),
+            Self::Every(parts) => parts.iter().map(Self::leaves).min().unwrap_or(usize::MAX),
+            Self::Some(parts) => parts.iter().map(Self::leaves).fold(0, usize::saturating_add),
         }
     }
 
-    /// How many numbers must be read to know which blocks it leaves.
-    fn cost(&self) -> u64 {
+    /// How many bytes must be read to know which of some candidates it leaves.
+    fn cost(&self, segment: &TextSegment, window: &Range<u32>) -> u64 {
         match self {
             Self::All => 0,
-            Self::List(list) => list.count().into(),
+            Self::List(list) => list.cost(segment, window),
             Self::Every(parts) | Self::Some(parts) => {
-                parts.iter().map(Self::cost).fold(0, u64::saturating_add)
+                parts.iter().map(|part| part.cost(segment, window)).fold(0, u64::saturating_add)
             }
         }
     }
 
-    fn evaluate(&self, blocks: u32) -> Candidates {
+    fn candidates(
+        &mut self,
+        segment: &'a TextSegment,
+        window: &Range<u32>,
+    ) -> Result<Option<Vec<u32>>, Torn> {
+        let mut found = Vec::new();
         match self {
-            Self::All => Candidates::All,
-            Self::List(list) => {
-                let mut found = Vec::with_capacity(list.count() as usize);
-                list.each(|block| found.push(block));
-                Candidates::These(found)
-            }
+            Self::All => return Ok(None),
+            Self::List(list) => list.open(segment, window)?.each(window.clone(), |block| found.push(block)),
             Self::Some(parts) => {
                 // One bit a block.
-                let mut united = vec![0_u64; blocks.div_ceil(64) as usize];
+                let mut united = vec![0_u64; window.len().div_ceil(64)];
+                let mut add = |block: u32| {
+                    let place = (block - window.start) as usize;
+                    united[place / 64] |= 1 << (place % 64);
+                };
                 for part in parts {
-                    let add = |block: u32| united[block as usize / 64] |= 1 << (block % 64);
                     match part {
-                        Self::List(list) => list.each(add),
-                        part => match part.evaluate(blocks) {
-                            Candidates::All => return Candidates::All,
-                            Candidates::These(found) => found.into_iter().for_each(add),
+                        Self::List(list) => list.open(segment, window)?.each(window.clone(), &mut add),
+                        part => match part.candidates(segment, window)? {
+                            None => return Ok(None),
+                            Some(found) => found.into_iter().for_each(&mut add),
                         },
                     }
                 }
-                Candidates::These(members(&united))
+                found = members(&united, window.start);
             }
             Self::Every(parts) => {
-                let Some((first, rest)) = parts.split_first() else { return Candidates::All };
-                let Candidates::These(mut found) = first.evaluate(blocks) else { return Candidates::All };
+                let Some((first, rest)) = parts.split_first_mut() else { return Ok(None) };
+                let Some(first) = first.candidates(segment, window)? else { return Ok(None) };
+                found = first;
+                // At first nothing is known of how much lists rule out, and all is hoped for.
+                let mut ruled_out = found.len() as u64;
                 for part in rest {
-                    // Looking at a block takes as long as reading about a thousand numbers.
-                    if part.cost() / 1000 > found.len() as u64 {
+                    let saved = (ruled_out * LOOK).max(found.len() as u64 * LOOK / LEAST_RULED_OUT);
+                    if part.cost(segment, window) > saved {
                         continue;
                     }
+                    let before = found.len();
                     match part {
-                        Self::List(list) => list.retain(&mut found),
+                        Self::List(list) => list.open(segment, window)?.retain(window.clone(), &mut found),
                         part => {
-                            if let Candidates::These(others) = part.evaluate(blocks) {
+                            if let Some(others) = part.candidates(segment, window)? {
                                 let mut others = others.into_iter().peekable();
                                 found.retain(|block| {
                                     while others.next_if(|other| other < block).is_some() {}
@@ -121,19 +161,42 @@ impl<'a> Plan<'a> {
                             }
                         }
                     }
+                    ruled_out = (before - found.len()) as u64;
                 }
-                Candidates::These(found)
             }
         }
+        Ok(Some(found))
     }
 }
 
-fn members(bits: &[u64]) -> Vec<u32> {
+impl<'a> Lazy<'a> {
+    /// The list, to be read within a window.
+    fn open(&mut self, segment: &'a TextSegment, window: &Range<u32>) -> Result<&mut List<'a>, Torn> {
+        self.read = window.end;
+        match &mut self.opened {
+            Some(list) => Ok(list),
+            unopened => Ok(unopened.insert(segment.list(self.place.clone())?)),
+        }
+    }
+
+    /// How many bytes must be read to know which of some candidates are in it.
+    fn cost(&self, segment: &TextSegment, window: &Range<u32>) -> u64 {
+        let blocks = segment.files().blocks().max(1);
+        // Of a bitmap only the bits of the candidates are read.
+        if self.place.len() >= blocks as usize / 8 {
+            return 0;
+        }
+        let unread = window.end.saturating_sub(self.read);
+        self.place.len() as u64 * u64::from(unread) / u64::from(blocks)
+    }
+}
+
+fn members(bits: &[u64], first: u32) -> Vec<u32> {
     let mut members = Vec::new();
     for (index, &word) in bits.iter().enumerate() {
         let mut word = word;
         while word != 0 {
-            members.push(index as u32 * 64 + word.trailing_zeros());
+            members.push(first + index as u32 * 64 + word.trailing_zeros());
             word &= word - 1;
         }
     }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     build::{Mode, Observer, threads},
     in_order::look_in_order,
+    jobs::Jobs,
     live::Snapshot,
     look::{Gather, Line, Looker, Wants, column},
     pattern::{Case, Pattern, Syntax},
@@ -136,7 +137,7 @@ impl Highlighter {
 fn matches(pattern: &Pattern, line: &[u8]) -> Vec<Range<usize>> {
     let mut matches = Vec::new();
     // The matcher cannot fail.
-    let _ = pattern.matcher.find_iter(line, |found| {
+    let _ = pattern.matcher().find_iter(line, |found| {
         matches.push(found.start()..found.end());
         true
     });
@@ -217,15 +218,16 @@ impl Search {
         format: &(dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
         out: &mut dyn Write,
     ) -> Result<io::Result<u64>, Fault> {
-        let jobs = snapshot.jobs(pattern, &|path, language| filter.admits(path, language));
-        let jobs = jobs.map_err(|unready| self.unready(unready))?;
+        let admit = |path: &[u8], language| filter.admits(path, language);
+        let jobs = Jobs::new(snapshot, &pattern.requirement, b"", &admit);
+        let mut jobs = jobs.map_err(|torn| self.unready(torn.into()))?;
         let most = search.top.unwrap_or(u64::MAX);
         let wants = Wants { line_numbers: search.line_numbers, hashes: false };
         let mut printed = Ok(0);
         let looked = look_in_order(
             &snapshot.index,
-            &jobs,
-            threads(),
+            &mut jobs,
+            threads,
             || Looker::new(&self.root, pattern, wants, self.limit(), &|| false),
             || Printed::new(search, pattern, format),
             |gathered| {

@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     index::Index,
+    jobs::Jobs,
     look::{Gather, Job, Looker},
     segment::Torn,
 };
@@ -24,13 +25,12 @@ const AHEAD: usize = 64;
 /// Looks into the files of all jobs. `take` gets what was gathered, in order, until it says that it is enough.
 pub(crate) fn look_in_order<'a, G: Gather>(
     index: &Index,
-    jobs: &[Job<'_>],
-    threads: usize,
+    jobs: &mut Jobs<'_>,
+    threads: fn() -> usize,
     looker: impl Fn() -> Looker<'a> + Sync,
     gather: impl Fn() -> G + Sync,
     mut take: impl FnMut(G) -> bool,
 ) -> Result<(), Torn> {
-    let chunks = chunks(jobs);
     let work = |looker: &mut Looker<'a>, chunk: &[Job<'_>]| -> Result<G, Torn> {
         let mut gathered = gather();
         for job in chunk {
@@ -41,39 +41,60 @@ pub(crate) fn look_in_order<'a, G: Gather>(
         }
         Ok(gathered)
     };
-    let mut first = looker();
-    let (mut next, mut spent) = (0, 0);
-    while next < chunks.len() && (threads < 2 || spent < AT_ONCE || next + 1 == chunks.len()) {
-        spent += chunks[next].iter().map(|job| job.weight).sum::<usize>();
-        if !take(work(&mut first, chunks[next])?) {
+    let mut lookers = Vec::new();
+    let mut spent = 0;
+    loop {
+        let batch = jobs.next()?;
+        if batch.is_empty() {
             return Ok(());
         }
-        next += 1;
+        let chunks = chunks(&batch);
+        let mut next = 0;
+        while next < chunks.len() && (spent < AT_ONCE || next + 1 == chunks.len() || threads() < 2) {
+            spent += chunks[next].iter().map(|job| job.weight).sum::<usize>();
+            if lookers.is_empty() {
+                lookers.push(looker());
+            }
+            if !take(work(&mut lookers[0], chunks[next])?) {
+                return Ok(());
+            }
+            next += 1;
+        }
+        if next < chunks.len() {
+            lookers.resize_with(threads(), &looker);
+            if !look_with_threads(&chunks[next..], &mut lookers, &work, &mut take)? {
+                return Ok(());
+            }
+        }
     }
-    if next == chunks.len() {
-        return Ok(());
-    }
-    let queue = Queue::new(next);
-    let run = |mut looker: Looker<'a>| {
+}
+
+/// The same for some chunks, with a thread for each looker. Tells whether more is wanted.
+fn look_with_threads<'a, G: Gather>(
+    chunks: &[&[Job<'_>]],
+    lookers: &mut [Looker<'a>],
+    work: &(impl Fn(&mut Looker<'a>, &[Job<'_>]) -> Result<G, Torn> + Sync),
+    take: &mut impl FnMut(G) -> bool,
+) -> Result<bool, Torn> {
+    let queue = Queue::new();
+    let run = |looker: &mut Looker<'a>| {
         while let Some(number) = queue.begin(chunks.len()) {
-            queue.end(number, work(&mut looker, chunks[number]));
+            queue.end(number, work(looker, chunks[number]));
         }
     };
     let run = &run;
     std::thread::scope(|scope| {
-        scope.spawn(move || run(first));
-        for _ in 1..threads {
-            let looker = looker();
+        for looker in lookers {
             scope.spawn(move || run(looker));
         }
         // Whatever happens, the threads must not wait for somebody who is gone.
         let _stop = Stop(&queue);
-        for number in next..chunks.len() {
+        for number in 0..chunks.len() {
             if !take(queue.wait_for(number)?) {
-                break;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     })
 }
 
@@ -109,11 +130,11 @@ struct Done<G> {
 }
 
 impl<G> Queue<G> {
-    fn new(first: usize) -> Self {
+    fn new() -> Self {
         Self {
-            next: AtomicUsize::new(first),
+            next: AtomicUsize::new(0),
             is_stopped: AtomicBool::new(false),
-            done: Mutex::new(Done { results: BTreeMap::new(), taken: first }),
+            done: Mutex::new(Done { results: BTreeMap::new(), taken: 0 }),
             changed: Condvar::new(),
         }
     }

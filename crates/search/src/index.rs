@@ -6,9 +6,7 @@ use pintle_ranked::{Names, Words};
 
 use crate::{
     build::{NAMES, WORDS},
-    candidates::{Candidates, candidates},
     look::{Job, Known},
-    pattern::Requirement,
     segment::{KnownFile, PagedFile, Section, State, TextSegment, Torn},
     store::{Manifest, Part, Store},
     walk::{PassedOver, Within},
@@ -192,48 +190,6 @@ impl Index {
         Ok(places)
     }
 
-    /// The files that may match, in the order of their paths; `admit` says which paths count at all.
-    pub(crate) fn jobs(
-        &self,
-        required: &Requirement,
-        admit: &dyn Fn(&[u8], u8) -> bool,
-    ) -> Result<Vec<Job<'_>>, Torn> {
-        let mut jobs = Vec::new();
-        for (segment, number) in self.segments.iter().zip(0..) {
-            let text = &segment.text;
-            let mut add = |file: u32, blocks: Option<Vec<u32>>| -> Result<(), Torn> {
-                let (state, language) = text.files().state(text.file(), file)?;
-                let path = text.files().path(text.file(), file)?;
-                if state.is_searched() && !segment.dead.contains(&file) && admit(path, language) {
-                    let weight = match &blocks {
-                        Some(blocks) => blocks.len(),
-                        None => text.files().blocks_of(text.file(), file)?.len(),
-                    };
-                    let place = Some(Place { segment: number, file });
-                    jobs.push(Job { path, place, known: None, blocks, weight });
-                }
-                Ok(())
-            };
-            match candidates(text, required)? {
-                Candidates::All => (0..text.files().count()).try_for_each(|file| add(file, None))?,
-                Candidates::These(blocks) => {
-                    let mut whole = text.whole_files()?.into_iter().peekable();
-                    for (file, blocks) in by_file(text, &blocks)? {
-                        while let Some(whole) = whole.next_if(|whole| *whole < file) {
-                            add(whole, None)?;
-                        }
-                        add(file, whole.next_if(|whole| *whole == file).is_none().then_some(blocks))?;
-                    }
-                    whole.try_for_each(|file| add(file, None))?;
-                }
-            }
-        }
-        if self.segments.len() > 1 {
-            jobs.sort_by(|one, other| one.path.cmp(other.path));
-        }
-        Ok(jobs)
-    }
-
     /// What is known of the file of a job, with the blocks that may match.
     pub(crate) fn known(&self, job: &Job<'_>) -> Result<Option<Known>, Torn> {
         let Some(place) = job.place else {
@@ -259,19 +215,4 @@ impl Index {
         };
         Ok(Some(Known { file, blocks: all.len() as u32, candidates }))
     }
-}
-
-/// Groups blocks by their files.
-fn by_file(text: &TextSegment, blocks: &[u32]) -> Result<Vec<(u32, Vec<u32>)>, Torn> {
-    let mut grouped = Vec::new();
-    let mut rest = blocks;
-    while let Some(&block) = rest.first() {
-        let file = text.files().file_of_block(text.file(), block)?;
-        let end = text.files().blocks_of(text.file(), file)?.end;
-        let count = rest.partition_point(|block| *block < end);
-        let (own, others) = rest.split_at(count.max(1));
-        grouped.push((file, own.to_vec()));
-        rest = others;
-    }
-    Ok(grouped)
 }

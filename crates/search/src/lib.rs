@@ -13,6 +13,7 @@ mod command;
 mod grams;
 mod in_order;
 mod index;
+mod jobs;
 mod live;
 mod look;
 mod pattern;

@@ -100,8 +100,6 @@ pub(crate) struct Looker<'a> {
     wants: Wants,
     limit: u64,
     searcher: Searcher,
-    /// Decodes what begins with the mark of an encoding.
-    decoder: Searcher,
     buffer: Vec<u8>,
     has_ended: &'a (dyn Fn() -> bool + Sync),
 }
@@ -114,12 +112,9 @@ impl<'a> Looker<'a> {
         limit: u64,
         has_ended: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
-        let mut builder = SearcherBuilder::new();
-        builder.line_number(wants.line_numbers).binary_detection(BinaryDetection::none());
-        let decoder = builder.build();
         // What is searched block by block was looked at for marks: those within a text are part of it.
-        let searcher = builder.bom_sniffing(false).build();
-        Self { root, pattern, wants, limit, searcher, decoder, buffer: Vec::new(), has_ended }
+        let searcher = searcher(wants).bom_sniffing(false).build();
+        Self { root, pattern, wants, limit, searcher, buffer: Vec::new(), has_ended }
     }
 
     /// Looks into a file. What it has is gathered whole or, if it is no text, not at all.
@@ -211,12 +206,13 @@ impl<'a> Looker<'a> {
             // The last line may go on beyond: a part of the next block most often has its end.
             usize::try_from(bytes.end - place).unwrap_or(usize::MAX).saturating_add(512).min(WINDOW)
         };
-        let mut wanted = first_wanted(place);
+        // How many bytes are asked for, and how many of them are held already: all of one unfinished line.
+        let (mut wanted, mut held) = (first_wanted(place), 0);
         while place < bytes.end {
             if (self.has_ended)() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            let length = self.read(file, place, wanted)?;
+            let length = self.read(file, place, held..wanted)?;
             let is_end = length < wanted || place + length as u64 >= size;
             let mut text = std::mem::take(&mut self.buffer);
             let mut start = 0;
@@ -229,11 +225,12 @@ impl<'a> Looker<'a> {
             }
             let limit = usize::try_from(bytes.end - place).unwrap_or(usize::MAX);
             // Up to the end of the last line that starts within the bytes, or of the last one that is held whole.
-            let last_byte = (start < limit).then(|| limit - 1);
+            let last_byte = (start < limit).then(|| held.max(limit - 1));
             let end = match last_byte.and_then(|last| memchr_from(b'\n', &text[..length], last)) {
                 Some(end) => end + 1,
                 None if is_end || start == length => length,
-                None => memrchr(b'\n', &text[start..length]).map_or(start, |end| start + end + 1),
+                None => memrchr(b'\n', &text[start.max(held)..length])
+                    .map_or(start, |end| start.max(held) + end + 1),
             };
             let slice = &text[start.min(end)..end];
             let is_searched = start < limit && !slice.is_empty();
@@ -241,7 +238,7 @@ impl<'a> Looker<'a> {
             if self.wants.line_numbers {
                 line += memchr::memchr_iter(b'\n', slice).count() as u64;
             }
-            if text.len() > 4 * WINDOW {
+            if text.len() > 4 * WINDOW && end > start {
                 text = Vec::new();
             }
             self.buffer = text;
@@ -250,19 +247,27 @@ impl<'a> Looker<'a> {
             }
             place += end as u64;
             // A line longer than what is held: more must be.
-            wanted = if end == start { length.saturating_mul(2) } else { first_wanted(place.min(bytes.end)) };
+            let is_unfinished = end == start;
+            held = if is_unfinished { length - end } else { 0 };
+            if is_unfinished {
+                self.buffer.copy_within(end..length, 0);
+            }
+            wanted = match is_unfinished {
+                true => held.saturating_mul(4).max(first_wanted(place.min(bytes.end))),
+                false => first_wanted(place.min(bytes.end)),
+            };
         }
         Ok(true)
     }
 
-    /// Reads bytes from a place on, as many as there are.
-    fn read(&mut self, file: &File, place: u64, wanted: usize) -> io::Result<usize> {
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
+    /// Reads bytes from a place on, as many as there are, of which the first are held already.
+    fn read(&mut self, file: &File, place: u64, wanted: Range<usize>) -> io::Result<usize> {
+        if self.buffer.len() < wanted.end {
+            self.buffer.resize(wanted.end, 0);
         }
-        let mut length = 0;
-        while length < wanted {
-            match file.read_at(&mut self.buffer[length..wanted], place + length as u64) {
+        let mut length = wanted.start;
+        while length < wanted.end {
+            match file.read_at(&mut self.buffer[length..wanted.end], place + length as u64) {
                 Ok(0) => break,
                 Ok(count) => length += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -283,7 +288,7 @@ impl<'a> Looker<'a> {
         let mut place = 0;
         let mut is_encoded = false;
         loop {
-            let length = self.read(file, place, WINDOW)?;
+            let length = self.read(file, place, 0..WINDOW)?;
             let text = &self.buffer[..length];
             if memchr(0, text).is_some() {
                 return Ok(None);
@@ -319,7 +324,7 @@ impl<'a> Looker<'a> {
     fn decode(&mut self, path: &[u8], mut file: &File, gather: &mut dyn Gather) -> io::Result<()> {
         io::Seek::rewind(&mut file)?;
         let sink = Hits { path, gather, start: 0, line: 0, more: true };
-        self.decoder.search_reader(&self.pattern.matcher, file, sink)
+        searcher(self.wants).build().search_reader(self.pattern.matcher(), file, sink)
     }
 
     fn search(
@@ -336,9 +341,15 @@ impl<'a> Looker<'a> {
             None => (text, start),
         };
         let mut sink = Hits { path, gather, start, line, more: true };
-        self.searcher.search_slice(&self.pattern.matcher, text, &mut sink)?;
+        self.searcher.search_slice(self.pattern.matcher(), text, &mut sink)?;
         Ok(sink.more)
     }
+}
+
+fn searcher(wants: Wants) -> SearcherBuilder {
+    let mut builder = SearcherBuilder::new();
+    builder.line_number(wants.line_numbers).binary_detection(BinaryDetection::none());
+    builder
 }
 
 /// Hands lines on as the searcher finds them.
@@ -370,7 +381,7 @@ impl Sink for Hits<'_> {
 
 /// The byte of a line, from 1, at which its first match begins.
 pub(crate) fn column(pattern: &Pattern, line: &[u8]) -> u64 {
-    pattern.matcher.find(line).ok().flatten().map_or(1, |found| found.start() as u64 + 1)
+    pattern.matcher().find(line).ok().flatten().map_or(1, |found| found.start() as u64 + 1)
 }
 
 fn memchr_from(byte: u8, text: &[u8], from: usize) -> Option<usize> {

@@ -51,6 +51,8 @@ pub struct Search {
     summaries: Mutex<Summaries>,
     /// Whether the index is being refreshed without anybody having asked for it.
     is_refreshing: AtomicBool,
+    /// Whether the index was found to be damaged, and nothing was done about it yet.
+    is_damaged: AtomicBool,
 }
 
 /// Nobody watches, and nobody ends it.
@@ -92,6 +94,7 @@ impl Search {
             limit,
             summaries: Mutex::default(),
             is_refreshing: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
         }))
     }
 
@@ -132,6 +135,13 @@ impl Search {
             self.refresh_behind();
         }
         snapshot.map_err(|unready| self.unready(unready))
+    }
+
+    /// Builds an index that was found to be damaged anew, while calls go on.
+    pub(crate) fn mend(self: &Arc<Self>) {
+        if self.is_damaged.swap(false, Ordering::AcqRel) {
+            self.refresh_behind();
+        }
     }
 
     /// Brings what has changed into the index on disk, while searches go on.
@@ -264,6 +274,7 @@ impl Search {
     /// The fault of a search that cannot be answered.
     pub(crate) fn unready(&self, unready: Unready) -> Fault {
         let hint = "call index_build, or run `pintle index`; until then read files with text.read";
+        let damaged = "a server builds it anew by itself: search again in a while, or call index_build to wait for it; without a server run `pintle index`";
         match unready {
             Unready::Missing => {
                 Fault::new(ErrorCode::NoIndex, "there is no index of this workspace yet").hint(hint)
@@ -272,8 +283,9 @@ impl Search {
                 if let Some(indexed) = &self.indexed {
                     indexed.live.forget();
                 }
+                self.is_damaged.store(true, Ordering::Release);
                 Fault::new(ErrorCode::NoIndex, "the index is damaged or of another version, and is not used")
-                    .hint(hint)
+                    .hint(damaged)
             }
             Unready::Ended => Fault::new(ErrorCode::Cancelled, "the call was ended"),
             Unready::Failed(error) => match error.kind() {

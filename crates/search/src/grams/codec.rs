@@ -4,6 +4,8 @@
 //! exponential Golomb code, whose parameter is chosen for each list. The occurrences of a gram come in bursts (the
 //! blocks of one file, the files of one folder), and this code takes long gaps more calmly than Rice's.
 
+use std::ops::Range;
+
 /// The parameter that stands for a bitmap.
 const BITMAP: u8 = 63;
 /// No gap between 32-bit numbers needs a larger parameter.
@@ -37,13 +39,28 @@ pub(crate) fn encode(list: &[u32], bound: u32, out: &mut Vec<u8>) {
     bits.finish();
 }
 
-/// A list as it lies in the index. Whatever the bytes are, reading them ends, and gives numbers below the bound.
-#[derive(Clone, Copy)]
+/// A list as it lies in the index, read window by window. Whatever the bytes are, reading them ends, and gives
+/// numbers below the bound.
 pub(crate) struct List<'a> {
-    bytes: &'a [u8],
-    parameter: u8,
-    count: u32,
     bound: u32,
+    numbers: Numbers<'a>,
+}
+
+enum Numbers<'a> {
+    Bitmap(&'a [u8]),
+    Gaps(Gaps<'a>),
+}
+
+/// Gaps that have been read up to a place.
+struct Gaps<'a> {
+    parameter: u8,
+    bits: BitReader<'a>,
+    /// How many numbers are not read yet.
+    left: u32,
+    /// The least that the next one can be.
+    least: u64,
+    /// One that was read and lies beyond the window.
+    ahead: Option<u32>,
 }
 
 impl<'a> List<'a> {
@@ -52,68 +69,92 @@ impl<'a> List<'a> {
         let mut rest = bytes;
         let count = u32::try_from(take_varint(&mut rest)?).ok()?;
         let (&parameter, rest) = rest.split_first()?;
-        let fits = match parameter {
-            BITMAP => rest.len() >= bound.div_ceil(8) as usize,
-            _ => parameter <= LARGEST_PARAMETER,
+        let numbers = match parameter {
+            BITMAP => Numbers::Bitmap(rest.get(..bound.div_ceil(8) as usize)?),
+            0..=LARGEST_PARAMETER => {
+                let bits = BitReader { bytes: rest, held: 0, count: 0 };
+                Numbers::Gaps(Gaps { parameter, bits, left: count, least: 0, ahead: None })
+            }
+            _ => return None,
         };
-        (fits && count <= bound).then_some(Self { bytes: rest, parameter, count, bound })
+        (count <= bound).then_some(Self { bound, numbers })
     }
 
-    /// How many numbers there are.
-    pub(crate) fn count(&self) -> u32 {
-        self.count
-    }
-
-    /// Calls for each number, ascending, until told to stop.
-    pub(crate) fn each(&self, mut found: impl FnMut(u32)) {
-        if self.parameter == BITMAP {
-            let bitmap = &self.bytes[..self.bound.div_ceil(8) as usize];
-            for (index, word) in bitmap.chunks(8).enumerate() {
-                let mut word = word.iter().rev().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
-                while word != 0 {
-                    let number = index as u32 * 64 + word.trailing_zeros();
-                    if number < self.bound {
+    /// Calls for each number within a window, ascending. No window begins before the last one's end.
+    pub(crate) fn each(&mut self, window: Range<u32>, mut found: impl FnMut(u32)) {
+        let window = window.start..window.end.min(self.bound);
+        match &mut self.numbers {
+            Numbers::Bitmap(bitmap) => {
+                let mut place = window.start;
+                while place < window.end {
+                    let start = place as usize / 64 * 8;
+                    let word = &bitmap[start..(start + 8).min(bitmap.len())];
+                    let mut word = word.iter().rev().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
+                    word &= u64::MAX << (place % 64);
+                    while word != 0 {
+                        let number = start as u32 * 8 + word.trailing_zeros();
+                        if number >= window.end {
+                            return;
+                        }
                         found(number);
+                        word &= word - 1;
                     }
-                    word &= word - 1;
+                    place = (place / 64 + 1).saturating_mul(64);
                 }
             }
-            return;
-        }
-        let mut bits = BitReader { bytes: self.bytes, held: 0, count: 0 };
-        let mut next = 0_u64;
-        for _ in 0..self.count {
-            let Some(gap) = bits.gap(self.parameter) else { return };
-            next += gap;
-            if next >= u64::from(self.bound) {
-                return;
+            Numbers::Gaps(gaps) => {
+                while let Some(number) = gaps.next_below(window.end) {
+                    if number >= window.start {
+                        found(number);
+                    }
+                }
             }
-            found(next as u32);
-            next += 1;
         }
     }
 
-    /// Those of `candidates`, ascending, that are in the list.
-    pub(crate) fn retain(&self, candidates: &mut Vec<u32>) {
-        if self.parameter == BITMAP {
-            let has = |number: &u32| {
-                self.bytes.get(*number as usize / 8).is_some_and(|byte| byte >> (number % 8) & 1 == 1)
-            };
-            candidates.retain(has);
-            return;
+    /// Those of `candidates`, ascending and within a window, that are in the list.
+    pub(crate) fn retain(&mut self, window: Range<u32>, candidates: &mut Vec<u32>) {
+        match &mut self.numbers {
+            Numbers::Bitmap(bitmap) => candidates.retain(|number| {
+                bitmap.get(*number as usize / 8).is_some_and(|byte| byte >> (number % 8) & 1 == 1)
+            }),
+            Numbers::Gaps(gaps) => {
+                let end = window.end.min(self.bound);
+                let mut number = gaps.next_below(end);
+                candidates.retain(|candidate| {
+                    while number.is_some_and(|number| number < *candidate) {
+                        number = gaps.next_below(end);
+                    }
+                    number == Some(*candidate)
+                });
+                // It may be one of the next window's, if the candidates ended early.
+                gaps.ahead = gaps.ahead.or(number);
+            }
         }
-        let (mut kept, mut next) = (0, 0);
-        self.each(|number| {
-            while next < candidates.len() && candidates[next] < number {
-                next += 1;
+    }
+}
+
+impl Gaps<'_> {
+    /// The next number, if it is below a bound.
+    fn next_below(&mut self, bound: u32) -> Option<u32> {
+        let number = match self.ahead.take() {
+            Some(number) => number,
+            None => {
+                self.left = self.left.checked_sub(1)?;
+                let Some(number) = self.bits.gap(self.parameter).map(|gap| self.least + gap) else {
+                    self.left = 0;
+                    return None;
+                };
+                self.least = number + 1;
+                // Beyond all bounds is beyond this one.
+                u32::try_from(number).unwrap_or(u32::MAX)
             }
-            if next < candidates.len() && candidates[next] == number {
-                candidates[kept] = number;
-                kept += 1;
-                next += 1;
-            }
-        });
-        candidates.truncate(kept);
+        };
+        if number >= bound {
+            self.ahead = Some(number);
+            return None;
+        }
+        Some(number)
     }
 }
 
@@ -258,8 +299,15 @@ mod tests {
 
     fn decoded(bytes: &[u8], bound: u32) -> Vec<u32> {
         let mut found = Vec::new();
-        List::read(bytes, bound).expect("a list").each(|number| found.push(number));
+        List::read(bytes, bound).expect("a list").each(0..bound, |number| found.push(number));
         found
+    }
+
+    /// Windows that cover all below a bound.
+    fn windows(mut cuts: Vec<u32>, bound: u32) -> Vec<Range<u32>> {
+        cuts.extend([0, bound]);
+        cuts.sort_unstable();
+        cuts.windows(2).map(|pair| pair[0]..pair[1]).collect()
     }
 
     proptest! {
@@ -283,23 +331,47 @@ mod tests {
         }
 
         #[test]
-        fn retaining_is_intersecting(
-            list in prop::collection::btree_set(0_u32..300, 1..300),
-            candidates in prop::collection::btree_set(0_u32..300, 0..300),
+        fn windows_add_up_to_the_list(
+            list in prop::collection::btree_set(0_u32..2000, 1..300),
+            cuts in prop::collection::vec(0_u32..2000, 0..6),
+            skipped in prop::collection::vec(any::<bool>(), 8),
         ) {
             let numbers = list.iter().copied().collect::<Vec<_>>();
             let mut bytes = Vec::new();
-            encode(&numbers, 300, &mut bytes);
-            let mut kept = candidates.iter().copied().collect::<Vec<_>>();
-            List::read(&bytes, 300).expect("a list").retain(&mut kept);
-            prop_assert_eq!(kept, candidates.intersection(&list).copied().collect::<Vec<_>>());
+            encode(&numbers, 2000, &mut bytes);
+            let mut read = List::read(&bytes, 2000).expect("a list");
+            for (window, is_skipped) in windows(cuts, 2000).into_iter().zip(skipped) {
+                if !is_skipped {
+                    let mut found = Vec::new();
+                    read.each(window.clone(), |number| found.push(number));
+                    prop_assert_eq!(found, list.range(window).copied().collect::<Vec<_>>());
+                }
+            }
+        }
+
+        #[test]
+        fn retaining_is_intersecting(
+            list in prop::collection::btree_set(0_u32..900, 1..300),
+            candidates in prop::collection::btree_set(0_u32..900, 0..300),
+            cuts in prop::collection::vec(0_u32..900, 0..6),
+        ) {
+            let numbers = list.iter().copied().collect::<Vec<_>>();
+            let mut bytes = Vec::new();
+            encode(&numbers, 900, &mut bytes);
+            let mut read = List::read(&bytes, 900).expect("a list");
+            for window in windows(cuts, 900) {
+                let mut kept = candidates.range(window.clone()).copied().collect::<Vec<_>>();
+                read.retain(window.clone(), &mut kept);
+                let both = candidates.intersection(&list).copied().filter(|number| window.contains(number));
+                prop_assert_eq!(kept, both.collect::<Vec<_>>());
+            }
         }
 
         #[test]
         fn nonsense_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..60), bound in 0_u32..1000) {
-            if let Some(list) = List::read(&bytes, bound) {
+            if let Some(mut list) = List::read(&bytes, bound) {
                 let mut last = None;
-                list.each(|number| {
+                list.each(0..bound, |number| {
                     assert!(number < bound && last < Some(number));
                     last = Some(number);
                 });

@@ -3,6 +3,8 @@
 mod require;
 mod smart_case;
 
+use std::sync::OnceLock;
+
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ParserBuilder;
 
@@ -31,7 +33,10 @@ pub enum Case {
 
 /// A query that is ready to be searched for.
 pub(crate) struct Pattern {
-    pub(crate) matcher: RegexMatcher,
+    expression: String,
+    is_insensitive: bool,
+    /// Made when something is there to be looked at: most of what is not in an index is found out sooner.
+    matcher: OnceLock<RegexMatcher>,
     pub(crate) requirement: Requirement,
 }
 
@@ -53,19 +58,13 @@ impl Pattern {
             Case::Insensitive => true,
             Case::Smart => smart_case::ignores_case(&expression),
         };
-        // What ripgrep sets: matches stay in a line, and cannot hold NUL, which no text has.
-        let matcher = RegexMatcherBuilder::new()
-            .multi_line(true)
-            .unicode(true)
-            .octal(false)
-            .case_insensitive(is_insensitive)
-            .line_terminator(Some(b'\n'))
-            .dot_matches_new_line(false)
-            .ban_byte(Some(0))
-            .size_limit(SIZE_LIMIT)
-            .dfa_size_limit(AUTOMATON_LIMIT)
-            .build(&expression)
-            .map_err(|error| explain(&error.to_string()))?;
+        let matcher = OnceLock::new();
+        // A literal within a line is always an expression.
+        if syntax == Syntax::Regex || query.contains(['\n', '\0']) {
+            let made =
+                matcher_of(&expression, is_insensitive).map_err(|error| explain(&error.to_string()))?;
+            let _ = matcher.set(made);
+        }
         let parsed = ParserBuilder::new()
             .utf8(false)
             .multi_line(true)
@@ -74,8 +73,30 @@ impl Pattern {
             .parse(&expression);
         // What cannot be told asks for nothing, and every block is looked at.
         let requirement = parsed.map_or(Requirement::Anything, |expression| Requirement::of(&expression));
-        Ok(Self { matcher, requirement })
+        Ok(Self { expression, is_insensitive, matcher, requirement })
     }
+
+    /// What decides whether a line matches.
+    pub(crate) fn matcher(&self) -> &RegexMatcher {
+        self.matcher.get_or_init(|| {
+            matcher_of(&self.expression, self.is_insensitive).expect("a literal is an expression")
+        })
+    }
+}
+
+fn matcher_of(expression: &str, is_insensitive: bool) -> Result<RegexMatcher, grep_regex::Error> {
+    // What ripgrep sets: matches stay in a line, and cannot hold NUL, which no text has.
+    RegexMatcherBuilder::new()
+        .multi_line(true)
+        .unicode(true)
+        .octal(false)
+        .case_insensitive(is_insensitive)
+        .line_terminator(Some(b'\n'))
+        .dot_matches_new_line(false)
+        .ban_byte(Some(0))
+        .size_limit(SIZE_LIMIT)
+        .dfa_size_limit(AUTOMATON_LIMIT)
+        .build(expression)
 }
 
 fn explain(problem: &str) -> String {

@@ -4,9 +4,11 @@ use bstr::ByteSlice;
 
 use super::{Filter, Hit, Page, context, cursor::Cursor, hit::cut_text};
 use crate::{
+    build::threads,
     in_order::look_in_order,
+    jobs::Jobs,
     live::{Snapshot, Unready},
-    look::{Gather, Job, Line, Looker, Wants, column},
+    look::{Gather, Line, Looker, Wants, column},
     pattern::Pattern,
     root::Root,
     stamp::Stamp,
@@ -27,19 +29,18 @@ pub(crate) fn search_text(
     root: &Root,
     snapshot: &Snapshot,
     query: &TextQuery<'_>,
-    threads: usize,
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> Result<Page, Unready> {
-    let jobs = snapshot.jobs(query.pattern, &|path, language| {
-        query.from.is_none_or(|from| path >= from.path.as_slice()) && query.filter.admits(path, language)
-    })?;
+    let admit = |path: &[u8], language| query.filter.admits(path, language);
+    let from = query.from.map_or(&b""[..], |from| &from.path);
+    let mut jobs = Jobs::new(snapshot, &query.pattern.requirement, from, &admit)?;
     let mut hits: Vec<Found> = Vec::new();
     // One more than wanted tells that there are more.
     let most = query.top + 1;
     let wants = Wants { line_numbers: true, hashes: true };
     look_in_order(
         &snapshot.index,
-        &jobs,
+        &mut jobs,
         threads,
         || Looker::new(root, query.pattern, wants, snapshot.manifest.limit, has_ended),
         || Hits { query, found: Vec::new(), most },
@@ -131,30 +132,6 @@ impl Gather for Hits<'_> {
             found.hit.hash.clone_from(&hash);
             found.stamp = stamp;
         }
-    }
-}
-
-impl Snapshot {
-    /// The files that may match, in the order of their paths.
-    pub(crate) fn jobs(
-        &self,
-        pattern: &Pattern,
-        admit: &dyn Fn(&[u8], u8) -> bool,
-    ) -> Result<Vec<Job<'_>>, Unready> {
-        let overlay = &self.overlay;
-        if overlay.is_empty() {
-            return Ok(self.index.jobs(&pattern.requirement, admit)?);
-        }
-        let unchanged = |path: &[u8], language| !overlay.contains(path) && admit(path, language);
-        let mut jobs = self.index.jobs(&pattern.requirement, &unchanged)?;
-        for (path, file) in overlay.files() {
-            if file.state.is_searched() && admit(path, file.language) {
-                let weight = crate::blocks::count(file.stamp.size) as usize;
-                jobs.push(Job { path, place: None, known: Some(file.clone()), blocks: None, weight });
-            }
-        }
-        jobs.sort_by(|one, other| one.path.cmp(other.path));
-        Ok(jobs)
     }
 }
 

@@ -20,6 +20,9 @@ const LISTS: Section = 11;
 /// The grams, four bytes each, and the place of each one's list.
 const GRAMS: Section = 12;
 const PLACES: Section = 13;
+/// Every so manieth gram, of those that a page holds.
+const SAMPLES: Section = 17;
+const SAMPLED: usize = 4096;
 /// Files that must be searched whole.
 const WHOLE: Section = 14;
 
@@ -91,6 +94,8 @@ pub(crate) fn write_text_segment(
         out.write_all(&merged.lists)
     })?;
     places.push(u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?);
+    out.begin(SAMPLES)?;
+    write_numbers(grams.iter().copied().step_by(SAMPLED), &mut out)?;
     out.begin(GRAMS)?;
     write_numbers(grams.into_iter(), &mut out)?;
     out.begin(PLACES)?;
@@ -111,6 +116,7 @@ pub(crate) struct TextSegment {
     files: FileTable,
     lines: Range<usize>,
     lists: Range<usize>,
+    samples: Range<usize>,
     grams: Range<usize>,
     places: Range<usize>,
     whole: Range<usize>,
@@ -120,12 +126,13 @@ impl TextSegment {
     pub(crate) fn open(path: &Path, seal: u64) -> io::Result<Self> {
         let file = PagedFile::open(path, seal)?;
         let files = FileTable::open(&file).map_err(Torn::into_error)?;
-        let [lines, lists, grams, places, whole] =
-            [LINES, LISTS, GRAMS, PLACES, WHOLE].map(|section| file.section(section));
-        if lines.len() != files.blocks() as usize * 4 || places.len() != grams.len() + 4 {
+        let [lines, lists, samples, grams, places, whole] =
+            [LINES, LISTS, SAMPLES, GRAMS, PLACES, WHOLE].map(|section| file.section(section));
+        let are_sampled = samples.len() / 4 == (grams.len() / 4).div_ceil(SAMPLED);
+        if lines.len() != files.blocks() as usize * 4 || places.len() != grams.len() + 4 || !are_sampled {
             return Err(Torn.into_error());
         }
-        Ok(Self { file, files, lines, lists, grams, places, whole })
+        Ok(Self { file, files, lines, lists, samples, grams, places, whole })
     }
 
     pub(crate) fn is_whole(&self) -> bool {
@@ -186,23 +193,43 @@ impl TextSegment {
         Ok(Some(passed))
     }
 
-    /// The blocks that a gram occurs in; none if it occurs nowhere.
-    pub(crate) fn list(&self, gram: Gram) -> Result<Option<List<'_>>, Torn> {
-        let (mut low, mut high) = (0, self.grams.len() / 4);
+    /// Where the list of the blocks that a gram occurs in lies; nowhere if the gram occurs in none.
+    pub(crate) fn find_list(&self, gram: Gram) -> Result<Option<Range<usize>>, Torn> {
+        // Samples tell in which page to look: each page that is touched must be checked.
+        let sample = self.first_not(&self.samples, 0..self.samples.len() / 4, |sample| sample <= gram)?;
+        let Some(sample) = sample.checked_sub(1) else { return Ok(None) };
+        let count = self.grams.len() / 4;
+        let near = sample * SAMPLED..((sample + 1) * SAMPLED).min(count);
+        let place = self.first_not(&self.grams, near.clone(), |known| known < gram)?;
+        if place == near.end || self.file.number(&self.grams, place)? != gram {
+            return Ok(None);
+        }
+        let start = self.file.number(&self.places, place)? as usize;
+        let end = self.file.number(&self.places, place + 1)? as usize;
+        if start < end { Ok(Some(start..end)) } else { Err(Torn) }
+    }
+
+    /// The first of some ascending numbers of a section that a condition does not hold for.
+    fn first_not(
+        &self,
+        section: &Range<usize>,
+        within: Range<usize>,
+        holds: impl Fn(u32) -> bool,
+    ) -> Result<usize, Torn> {
+        let (mut low, mut high) = (within.start, within.end);
         while low < high {
             let middle = usize::midpoint(low, high);
-            if self.file.number(&self.grams, middle)? < gram {
+            if holds(self.file.number(section, middle)?) {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        if low == self.grams.len() / 4 || self.file.number(&self.grams, low)? != gram {
-            return Ok(None);
-        }
-        let range =
-            self.file.number(&self.places, low)? as usize..self.file.number(&self.places, low + 1)? as usize;
-        let bytes = self.file.part(&self.lists, range)?;
-        List::read(bytes, self.files.blocks()).map(Some).ok_or(Torn)
+        Ok(low)
+    }
+
+    /// The list that lies at a place.
+    pub(crate) fn list(&self, place: Range<usize>) -> Result<List<'_>, Torn> {
+        List::read(self.file.part(&self.lists, place)?, self.files.blocks()).ok_or(Torn)
     }
 }

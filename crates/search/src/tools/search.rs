@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Coverage;
 use crate::{
-    build::threads,
     live::Snapshot,
     pattern::{Case, Pattern, Syntax},
     query::{
@@ -122,7 +121,11 @@ impl Tool for SearchTool {
         let search = Arc::clone(&self.0);
         let work = move |call: &CallContext| {
             check(&input)?;
-            run(&search, &input, input.top as usize, &search.snapshot(call)?, call)
+            let snapshot = search.snapshot(call);
+            let output =
+                snapshot.and_then(|snapshot| run(&search, &input, input.top as usize, &snapshot, call));
+            search.mend();
+            output
         };
         call.compute(work).await?
     }
@@ -170,7 +173,7 @@ fn run(
                 from: from.as_ref(),
                 fingerprint,
             };
-            search_text(&search.root, snapshot, &query, threads(), &has_ended).map(Some)
+            search_text(&search.root, snapshot, &query, &has_ended).map(Some)
         }
         Match::Words => find_words(&search.root, snapshot, &input.query, &filter, &slice, &has_ended),
         Match::Symbol => {

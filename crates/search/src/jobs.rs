@@ -1,0 +1,204 @@
+//! Which files a search looks into, in the order of their paths.
+//!
+//! They come in batches. A search that has enough after the first never asks what the rest of the index has.
+
+use std::{collections::VecDeque, iter::Peekable, ops::Range, vec::IntoIter};
+
+use crate::{
+    blocks,
+    candidates::Plan,
+    index::{Place, Segment},
+    live::Snapshot,
+    look::Job,
+    pattern::Requirement,
+    segment::Torn,
+};
+
+/// Says which paths, of files in which language, count at all.
+pub(crate) type Admit<'a> = dyn Fn(&[u8], u8) -> bool + 'a;
+
+/// How many blocks the first batch is chosen from; each later one from `GROWTH` times as many.
+const FIRST_WINDOW: u32 = 64;
+const GROWTH: u32 = 4;
+
+/// The files that may match, in the order of their paths.
+pub(crate) struct Jobs<'a> {
+    /// The first segment has most files. It is gone through window by window.
+    first: Option<SegmentJobs<'a>>,
+    window: u32,
+    /// Those of all others, and what has changed.
+    others: VecDeque<Job<'a>>,
+    snapshot: &'a Snapshot,
+    admit: &'a Admit<'a>,
+}
+
+impl<'a> Jobs<'a> {
+    /// The files from a path on.
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        required: &Requirement,
+        from: &[u8],
+        admit: &'a Admit<'a>,
+    ) -> Result<Self, Torn> {
+        let mut segments = snapshot.index.segments.iter().zip(0..).map(|(segment, number)| {
+            let start = if from.is_empty() {
+                0
+            } else {
+                segment.text.files().lower_bound(segment.text.file(), from)?
+            };
+            SegmentJobs::new(segment, number, required, start)
+        });
+        let first = segments.next().transpose()?;
+        let mut jobs = Self { first, window: FIRST_WINDOW, others: VecDeque::new(), snapshot, admit };
+        let mut others = Vec::new();
+        for segment in segments {
+            let mut segment = segment?;
+            segment.take(u32::MAX, &|path, language| jobs.is_admitted(path, language), &mut others)?;
+        }
+        for (path, file) in snapshot.overlay.files() {
+            if file.state.is_searched() && path >= from && admit(path, file.language) {
+                let weight = blocks::count(file.stamp.size) as usize;
+                others.push(Job { path, place: None, known: Some(file.clone()), blocks: None, weight });
+            }
+        }
+        others.sort_by(|one, other| one.path.cmp(other.path));
+        jobs.others = others.into();
+        Ok(jobs)
+    }
+
+    /// Some of the files that follow; none if there are no more.
+    pub(crate) fn next(&mut self) -> Result<Vec<Job<'a>>, Torn> {
+        let mut batch = Vec::new();
+        while batch.is_empty()
+            && let Some(mut first) = self.first.take()
+        {
+            first.take(self.window, &|path, language| self.is_admitted(path, language), &mut batch)?;
+            self.window = self.window.saturating_mul(GROWTH);
+            let beyond = first.next_path()?;
+            let count = self.others.partition_point(|job| beyond.is_none_or(|beyond| job.path < beyond));
+            if count > 0 {
+                batch.extend(self.others.drain(..count));
+                batch.sort_by(|one, other| one.path.cmp(other.path));
+            }
+            self.first = beyond.map(|_| first);
+        }
+        if batch.is_empty() {
+            // Only if there is no segment at all.
+            batch.extend(self.others.drain(..));
+        }
+        Ok(batch)
+    }
+
+    fn is_admitted(&self, path: &[u8], language: u8) -> bool {
+        !self.snapshot.overlay.contains(path) && (self.admit)(path, language)
+    }
+}
+
+/// The files of one segment.
+struct SegmentJobs<'a> {
+    segment: &'a Segment,
+    number: u32,
+    plan: Plan<'a>,
+    /// Those that must be searched whole.
+    whole: Peekable<IntoIter<u32>>,
+    /// The first file that is not taken yet.
+    next: u32,
+}
+
+impl<'a> SegmentJobs<'a> {
+    fn new(segment: &'a Segment, number: u32, required: &Requirement, next: u32) -> Result<Self, Torn> {
+        let text = &segment.text;
+        let plan = Plan::new(text, required)?;
+        let whole = text.whole_files()?.into_iter().peekable();
+        let is_void = plan.leaves_nothing() && whole.len() == 0;
+        let next = if is_void { text.files().count() } else { next };
+        Ok(Self { segment, number, plan, whole, next })
+    }
+
+    /// The path of the first file that is not taken yet.
+    fn next_path(&self) -> Result<Option<&'a [u8]>, Torn> {
+        let text = &self.segment.text;
+        let has_next = self.next < text.files().count();
+        has_next.then(|| text.files().path(text.file(), self.next)).transpose()
+    }
+
+    /// Takes the files that have the next so many blocks.
+    fn take(&mut self, blocks: u32, admit: &Admit<'_>, out: &mut Vec<Job<'a>>) -> Result<(), Torn> {
+        let text = &self.segment.text;
+        let (table, file) = (text.files(), text.file());
+        if self.next >= table.count() {
+            return Ok(());
+        }
+        let start = table.blocks_of(file, self.next)?.start;
+        let last = start.saturating_add(blocks.max(1) - 1);
+        let end = if last < table.blocks() { table.file_of_block(file, last)? + 1 } else { table.count() };
+        // A file without blocks may stand before one that has the last.
+        let files = self.next..end.max(self.next + 1);
+        self.next = files.end;
+        let window = start..table.blocks_of(file, files.end - 1)?.end;
+        if self.plan.leaves_all() {
+            return files.into_iter().try_for_each(|file| self.add(file, None, admit, out));
+        }
+        let Some(candidates) = self.plan.candidates(window)? else {
+            return files.into_iter().try_for_each(|file| self.add(file, None, admit, out));
+        };
+        for (file, blocks) in self.by_file(&candidates)? {
+            self.add_whole(files.start..file, admit, out)?;
+            let is_whole = self.whole.next_if(|whole| *whole == file).is_some();
+            self.add(file, (!is_whole).then_some(blocks), admit, out)?;
+        }
+        self.add_whole(files, admit, out)
+    }
+
+    /// Adds those files that must be searched whole.
+    fn add_whole(
+        &mut self,
+        files: Range<u32>,
+        admit: &Admit<'_>,
+        out: &mut Vec<Job<'a>>,
+    ) -> Result<(), Torn> {
+        while let Some(whole) = self.whole.next_if(|whole| *whole < files.end) {
+            if whole >= files.start {
+                self.add(whole, None, admit, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        file: u32,
+        blocks: Option<Vec<u32>>,
+        admit: &Admit<'_>,
+        out: &mut Vec<Job<'a>>,
+    ) -> Result<(), Torn> {
+        let text = &self.segment.text;
+        let (state, language) = text.files().state(text.file(), file)?;
+        let path = text.files().path(text.file(), file)?;
+        if state.is_searched() && self.segment.is_alive(file) && admit(path, language) {
+            let weight = match &blocks {
+                Some(blocks) => blocks.len(),
+                None => text.files().blocks_of(text.file(), file)?.len(),
+            };
+            let place = Some(Place { segment: self.number, file });
+            out.push(Job { path, place, known: None, blocks, weight });
+        }
+        Ok(())
+    }
+
+    /// Groups blocks by their files.
+    fn by_file(&self, blocks: &[u32]) -> Result<Vec<(u32, Vec<u32>)>, Torn> {
+        let text = &self.segment.text;
+        let mut grouped = Vec::new();
+        let mut rest = blocks;
+        while let Some(&block) = rest.first() {
+            let file = text.files().file_of_block(text.file(), block)?;
+            let end = text.files().blocks_of(text.file(), file)?.end;
+            let count = rest.partition_point(|block| *block < end);
+            let (own, others) = rest.split_at(count.max(1));
+            grouped.push((file, own.to_vec()));
+            rest = others;
+        }
+        Ok(grouped)
+    }
+}
