@@ -22,6 +22,9 @@ enum Part<'a> {
     /// The parts that leave the least come first.
     Every(Vec<Part<'a>>),
     Some(Vec<Part<'a>>),
+    /// Some part whose lists are not looked up yet: there are many, and others may leave so little that it is not
+    /// worth it.
+    Later(&'a [Requirement]),
 }
 
 /// A list that is opened when it is first read.
@@ -34,11 +37,13 @@ struct Lazy<'a> {
 
 /// How long looking at a candidate takes, in the time that a byte of a list takes to read: a file must be opened.
 const LOOK: u64 = 1200;
+/// How long it takes to look up where a list is, in the same time.
+const LOOK_UP: u64 = 1000;
 /// A list is expected to rule out one candidate in so many at least, whatever the one before it did.
 const LEAST_RULED_OUT: u64 = 16;
 
 impl<'a> Plan<'a> {
-    pub(crate) fn new(segment: &'a TextSegment, required: &Requirement) -> Result<Self, Torn> {
+    pub(crate) fn new(segment: &'a TextSegment, required: &'a Requirement) -> Result<Self, Torn> {
         Ok(Self { segment, required: Part::new(segment, required)? })
     }
 
@@ -60,7 +65,7 @@ impl<'a> Plan<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn new(segment: &TextSegment, required: &Requirement) -> Result<Self, Torn> {
+    fn new(segment: &TextSegment, required: &'a Requirement) -> Result<Self, Torn> {
         Ok(match required {
             Requirement::Anything => Self::All,
             Requirement::Nothing => Self::Some(Vec::new()),
@@ -70,8 +75,12 @@ impl<'a> Part<'a> {
             },
             Requirement::All(parts) => {
                 let mut planned = Vec::with_capacity(parts.len());
+                let has_grams = parts.iter().any(|part| matches!(part, Requirement::Gram(_)));
                 for part in parts {
-                    let part = Self::new(segment, part)?;
+                    let part = match part {
+                        Requirement::Either(parts) if has_grams => Self::Later(parts),
+                        part => Self::new(segment, part)?,
+                    };
                     // One that leaves nothing decides, and no other need be looked up.
                     if part.leaves() == 0 {
                         return Ok(part);
@@ -81,18 +90,20 @@ impl<'a> Part<'a> {
                 planned.sort_by_key(Self::leaves);
                 Self::Every(planned)
             }
-            Requirement::Either(parts) => {
-                let planned = parts.iter().map(|part| Self::new(segment, part));
-                let planned = planned.filter(|part| !part.as_ref().is_ok_and(|part| part.leaves() == 0));
-                Self::Some(planned.collect::<Result<_, _>>()?)
-            }
+            Requirement::Either(parts) => Self::one_of(segment, parts)?,
         })
+    }
+
+    fn one_of(segment: &TextSegment, parts: &'a [Requirement]) -> Result<Self, Torn> {
+        let planned = parts.iter().map(|part| Self::new(segment, part));
+        let planned = planned.filter(|part| !part.as_ref().is_ok_and(|part| part.leaves() == 0));
+        Ok(Self::Some(planned.collect::<Result<_, _>>()?))
     }
 
     /// How much it leaves, in bytes of lists: a list that is longer has more blocks.
     fn leaves(&self) -> usize {
         match self {
-            Self::All => usize::MAX,
+            Self::All | Self::Later(_) => usize::MAX,
             Self::List(list) => list.place.len(),
             Self::Every(parts) => parts.iter().map(Self::leaves).min().unwrap_or(usize::MAX),
             Self::Some(parts) => parts.iter().map(Self::leaves).fold(0, usize::saturating_add),
@@ -107,6 +118,7 @@ impl<'a> Part<'a> {
             Self::Every(parts) | Self::Some(parts) => {
                 parts.iter().map(|part| part.cost(segment, window)).fold(0, u64::saturating_add)
             }
+            Self::Later(parts) => LOOK_UP * parts.len() as u64,
         }
     }
 
@@ -118,6 +130,10 @@ impl<'a> Part<'a> {
         let mut found = Vec::new();
         match self {
             Self::All => return Ok(None),
+            Self::Later(parts) => {
+                *self = Self::one_of(segment, parts)?;
+                return self.candidates(segment, window);
+            }
             Self::List(list) => list.open(segment, window)?.each(window.clone(), |block| found.push(block)),
             Self::Some(parts) => {
                 // One bit a block.
@@ -147,6 +163,12 @@ impl<'a> Part<'a> {
                     let saved = (ruled_out * LOOK).max(found.len() as u64 * LOOK / LEAST_RULED_OUT);
                     if part.cost(segment, window) > saved {
                         continue;
+                    }
+                    if let Self::Later(parts) = part {
+                        *part = Self::one_of(segment, parts)?;
+                        if part.cost(segment, window) > saved {
+                            continue;
+                        }
                     }
                     let before = found.len();
                     match part {

@@ -93,6 +93,15 @@ impl MatchedLine<'_> {
     }
 }
 
+/// What was printed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PrintedLines {
+    /// How many lines.
+    pub count: u64,
+    /// The files that could not be read.
+    pub missed: Vec<Vec<u8>>,
+}
+
 /// What a search came to, for programs and for people.
 pub struct Answer {
     /// The tool's result.
@@ -193,14 +202,14 @@ impl Search {
         Ok(Answer { json, hits })
     }
 
-    /// Prints all lines that match, in the order of paths and lines, and tells how many. `format` writes one line.
+    /// Prints all lines that match, in the order of paths and lines. `format` writes one line.
     pub fn print_lines(
         &self,
         search: &LineSearch<'_>,
         is_fresh: bool,
         format: &(dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
         out: &mut dyn Write,
-    ) -> Result<io::Result<u64>, Fault> {
+    ) -> Result<io::Result<PrintedLines>, Fault> {
         let syntax = if search.is_regex { Syntax::Regex } else { Syntax::Literal };
         let pattern = tools::pattern_of(search.query, syntax, search.case)?;
         let snapshot = self.snapshot_on_disk(is_fresh)?;
@@ -217,13 +226,13 @@ impl Search {
         search: &LineSearch<'_>,
         format: &(dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
         out: &mut dyn Write,
-    ) -> Result<io::Result<u64>, Fault> {
+    ) -> Result<io::Result<PrintedLines>, Fault> {
         let admit = |path: &[u8], language| filter.admits(path, language);
         let jobs = Jobs::new(snapshot, &pattern.requirement, b"", &admit);
         let mut jobs = jobs.map_err(|torn| self.unready(torn.into()))?;
         let most = search.top.unwrap_or(u64::MAX);
         let wants = Wants { line_numbers: search.line_numbers, hashes: false };
-        let mut printed = Ok(0);
+        let (mut printed, mut missed) = (Ok(0), Vec::new());
         let looked = look_in_order(
             &snapshot.index,
             &mut jobs,
@@ -232,6 +241,7 @@ impl Search {
             || Printed::new(search, pattern, format),
             |gathered| {
                 let Ok(before) = printed else { return false };
+                missed.extend_from_slice(&gathered.missed);
                 // What several threads have found together may be more than is wanted.
                 let (text, lines) = gathered.first_lines(most - before);
                 let separator = if before > 0 && lines > 0 { search.separator } else { b"" };
@@ -241,9 +251,12 @@ impl Search {
             },
         );
         looked.map_err(|torn| self.unready(torn.into()))?;
-        Ok(printed)
+        Ok(printed.map(|count| PrintedLines { count, missed }))
     }
 }
+
+/// So many bytes are printed before more are gathered.
+const HEAVY: usize = 1 << 18;
 
 /// Gathers lines as they are printed.
 struct Printed<'a> {
@@ -257,6 +270,7 @@ struct Printed<'a> {
     lines: u64,
     /// How many of them are of the files before the present one.
     lines_before: u64,
+    missed: Vec<Vec<u8>>,
 }
 
 impl<'a> Printed<'a> {
@@ -266,8 +280,17 @@ impl<'a> Printed<'a> {
         format: &'a (dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
     ) -> Self {
         let most = search.top.unwrap_or(u64::MAX);
-        let (out, ends) = (Vec::new(), Vec::new());
-        Self { pattern, format, separator: search.separator, most, out, ends, lines: 0, lines_before: 0 }
+        Self {
+            pattern,
+            format,
+            separator: search.separator,
+            most,
+            out: Vec::new(),
+            ends: Vec::new(),
+            lines: 0,
+            lines_before: 0,
+            missed: Vec::new(),
+        }
     }
 
     fn first_lines(&self, count: u64) -> (&[u8], u64) {
@@ -301,6 +324,14 @@ impl Gather for Printed<'_> {
 
     fn is_full(&self) -> bool {
         self.lines >= self.most
+    }
+
+    fn missed(&mut self, path: &[u8]) {
+        self.missed.push(path.to_owned());
+    }
+
+    fn is_heavy(&self) -> bool {
+        self.out.len() >= HEAVY
     }
 
     fn forget(&mut self, mark: usize) {

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     index::Index,
     jobs::Jobs,
-    look::{Gather, Job, Looker},
+    look::{Changed, Gather, Job, Looked, Looker},
     segment::Torn,
 };
 
@@ -31,15 +31,19 @@ pub(crate) fn look_in_order<'a, G: Gather>(
     gather: impl Fn() -> G + Sync,
     mut take: impl FnMut(G) -> bool,
 ) -> Result<(), Torn> {
-    let work = |looker: &mut Looker<'a>, chunk: &[Job<'_>]| -> Result<G, Torn> {
+    // Looks into files until that is enough to be taken, and tells how many they were.
+    let some = |looker: &mut Looker<'a>, jobs: &[Job<'_>]| -> Result<(G, usize), Torn> {
         let mut gathered = gather();
-        for job in chunk {
-            looker.look(job.path, index.known(job)?.as_ref(), &mut gathered);
-            if gathered.is_full() {
-                break;
+        for (job, number) in jobs.iter().zip(1..) {
+            let looked = looker.look(job.path, index.known(job)?.as_ref(), &mut gathered);
+            if looked == Looked::Changed(Changed::Unreadable) {
+                gathered.missed(job.path);
+            }
+            if gathered.is_full() || gathered.is_heavy() {
+                return Ok((gathered, number));
             }
         }
-        Ok(gathered)
+        Ok((gathered, jobs.len()))
     };
     let mut lookers = Vec::new();
     let mut spent = 0;
@@ -55,14 +59,19 @@ pub(crate) fn look_in_order<'a, G: Gather>(
             if lookers.is_empty() {
                 lookers.push(looker());
             }
-            if !take(work(&mut lookers[0], chunks[next])?) {
-                return Ok(());
+            let mut rest = chunks[next];
+            while !rest.is_empty() {
+                let (gathered, count) = some(&mut lookers[0], rest)?;
+                if !take(gathered) {
+                    return Ok(());
+                }
+                rest = &rest[count..];
             }
             next += 1;
         }
         if next < chunks.len() {
             lookers.resize_with(threads(), &looker);
-            if !look_with_threads(&chunks[next..], &mut lookers, &work, &mut take)? {
+            if !look_with_threads(&chunks[next..], &mut lookers, &some, &mut take)? {
                 return Ok(());
             }
         }
@@ -73,13 +82,23 @@ pub(crate) fn look_in_order<'a, G: Gather>(
 fn look_with_threads<'a, G: Gather>(
     chunks: &[&[Job<'_>]],
     lookers: &mut [Looker<'a>],
-    work: &(impl Fn(&mut Looker<'a>, &[Job<'_>]) -> Result<G, Torn> + Sync),
+    some: &(impl Fn(&mut Looker<'a>, &[Job<'_>]) -> Result<(G, usize), Torn> + Sync),
     take: &mut impl FnMut(G) -> bool,
 ) -> Result<bool, Torn> {
     let queue = Queue::new();
+    let all = |looker: &mut Looker<'a>, mut jobs: &[Job<'_>]| -> Result<Vec<G>, Torn> {
+        let mut pieces = Vec::new();
+        while !jobs.is_empty() {
+            let (gathered, count) = some(looker, jobs)?;
+            let is_full = gathered.is_full();
+            pieces.push(gathered);
+            jobs = if is_full { &[] } else { &jobs[count..] };
+        }
+        Ok(pieces)
+    };
     let run = |looker: &mut Looker<'a>| {
         while let Some(number) = queue.begin(chunks.len()) {
-            queue.end(number, work(looker, chunks[number]));
+            queue.end(number, all(looker, chunks[number]));
         }
     };
     let run = &run;
@@ -90,7 +109,7 @@ fn look_with_threads<'a, G: Gather>(
         // Whatever happens, the threads must not wait for somebody who is gone.
         let _stop = Stop(&queue);
         for number in 0..chunks.len() {
-            if !take(queue.wait_for(number)?) {
+            if !queue.wait_for(number)?.into_iter().all(&mut *take) {
                 return Ok(false);
             }
         }

@@ -36,7 +36,7 @@ impl<'a> Jobs<'a> {
     /// The files from a path on.
     pub(crate) fn new(
         snapshot: &'a Snapshot,
-        required: &Requirement,
+        required: &'a Requirement,
         from: &[u8],
         admit: &'a Admit<'a>,
     ) -> Result<Self, Torn> {
@@ -106,7 +106,7 @@ struct SegmentJobs<'a> {
 }
 
 impl<'a> SegmentJobs<'a> {
-    fn new(segment: &'a Segment, number: u32, required: &Requirement, next: u32) -> Result<Self, Torn> {
+    fn new(segment: &'a Segment, number: u32, required: &'a Requirement, next: u32) -> Result<Self, Torn> {
         let text = &segment.text;
         let plan = Plan::new(text, required)?;
         let whole = text.whole_files()?.into_iter().peekable();

@@ -37,8 +37,14 @@ pub(crate) trait Gather: Send {
     fn mark(&self) -> usize;
     /// Whether no more is wanted.
     fn is_full(&self) -> bool;
+    /// Whether so much was gathered that it is better taken before more is.
+    fn is_heavy(&self) -> bool {
+        false
+    }
     /// Forgets what was gathered since a mark.
     fn forget(&mut self, mark: usize);
+    /// A file could not be read.
+    fn missed(&mut self, _path: &[u8]) {}
     /// The file of the lines since `mark` is done; its hash, if that was asked for.
     fn end_file(&mut self, mark: usize, stamp: Stamp, hash: [u8; 32]);
 }
@@ -112,8 +118,9 @@ impl<'a> Looker<'a> {
         limit: u64,
         has_ended: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
-        // What is searched block by block was looked at for marks: those within a text are part of it.
-        let searcher = searcher(wants).bom_sniffing(false).build();
+        // What is searched block by block was looked at for marks: those within a text are part of it. Slices need no
+        // room to be read into.
+        let searcher = searcher(wants).bom_sniffing(false).heap_limit(Some(1)).build();
         Self { root, pattern, wants, limit, searcher, buffer: Vec::new(), has_ended }
     }
 

@@ -104,7 +104,13 @@ fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<io::Resul
     let format = |line: &MatchedLine<'_>, out: &mut Vec<u8>| write_line(line, &look, out);
     let mut stdout = io::stdout().lock();
     let printed = search.print_lines(&question, arguments.fresh, &format, &mut stdout)?;
-    Ok(printed.and_then(|lines| stdout.flush().map(|()| lines)))
+    Ok(printed.and_then(|printed| {
+        stdout.flush()?;
+        for path in printed.missed {
+            notices::warning(&format!("{} could not be read", String::from_utf8_lossy(&path)));
+        }
+        Ok(printed.count)
+    }))
 }
 
 fn case(arguments: &SearchArguments) -> Case {
