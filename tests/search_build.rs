@@ -396,8 +396,6 @@ fn only_what_has_changed_is_read_again() {
     let full = server.result("index_build", json!({"mode": "full"}));
     assert_eq!((&full["read"], &full["files"]), (&json!(41), &json!(41)), "{full}");
     assert_eq!(segments(&world), 1, "{:?}", names(&world.index()));
-    let missing = server.result("index_build", json!({"path": "nowhere"}));
-    assert_eq!((&missing["read"], &missing["removed"]), (&json!(0), &json!(0)), "{missing}");
     server.finish();
     // Without a server that has watched it is the same.
     write("x/one.txt", "three common\n");
@@ -453,6 +451,21 @@ fn many_small_refreshes_keep_few_segments_and_right_answers() {
     let refreshed = ask(&mut server);
     server.result("index_build", json!({"mode": "full"}));
     assert_eq!(ask(&mut server), refreshed);
+    server.finish();
+}
+
+#[test]
+fn a_path_at_which_there_is_nothing_and_was_nothing_is_refused() {
+    let world = World::new();
+    fill(&world, 20, 200);
+    let mut server = world.start();
+    let refused = |frame: Value| assert_eq!(frame["error"]["data"]["code"], json!("NOT_FOUND"), "{frame}");
+    refused(server.call("index_build", json!({"path": "no/such"})));
+    assert!(server.call("index_build", json!({}))["result"].is_object());
+    refused(server.call("index_build", json!({"path": "no/such"})));
+    fs::remove_dir_all(world.at("2")).expect("removes");
+    let frame = server.call("index_build", json!({"path": "2"}));
+    assert_eq!(frame["result"]["removed"], json!(2), "{frame}");
     server.finish();
 }
 
@@ -668,6 +681,19 @@ fn an_index_that_is_torn_while_a_server_has_it_open_does_not_end_the_server() {
             }
             server.finish();
         }
+    }
+    // Something else is written over it, in the same length.
+    for name in names(&whole).into_iter().filter(|name| name != "lock") {
+        restore(&whole, &index);
+        let mut server = world.start();
+        assert_eq!(all_hits(&mut server).expect("answers"), right);
+        let length = usize::try_from(fs::metadata(whole.join(&name)).expect("there").len()).expect("small");
+        let mut file = fs::File::options().write(true).open(index.join(&name)).expect("opens");
+        std::io::Write::write_all(&mut file, &vec![0; length]).expect("writes");
+        if let Err(problem) = see_repaired(&mut server, &right, false) {
+            failures.push(format!("{name} overwritten: {problem}"));
+        }
+        server.finish();
     }
     // All of it is gone.
     restore(&whole, &index);

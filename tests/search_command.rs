@@ -596,3 +596,17 @@ fn lines_are_printed_byte_for_byte() {
     let lines = b"a.txt:needle \xff\xfe\na.txt:needle\r\na.txt:last needle\n";
     assert_eq!(workspace.run(&["search", "needle"]).output, lines);
 }
+
+#[test]
+fn help_begins_with_what_a_command_does() {
+    let help = |arguments: &[&str]| crate::support::run(pintle().args(arguments), b"").1;
+    let all = help(&["--help"]);
+    for command in ["serve", "validate", "tools", "index", "search", "call"] {
+        let first = help(&[command, "--help"]).lines().next().unwrap_or_default().to_owned();
+        let line = all.lines().find(|line| line.trim_start().starts_with(&format!("{command} ")));
+        assert!(
+            line.is_some_and(|line| line.ends_with(&first) && first.len() > 10),
+            "{command}: {first} {all}"
+        );
+    }
+}

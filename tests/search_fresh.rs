@@ -732,3 +732,13 @@ fn one_server_answers_while_another_builds() {
     builder.finish();
     seeker.finish();
 }
+
+#[test]
+fn git_rules_count_as_soon_as_there_is_a_repository_of_jujutsu() {
+    let world = World::of(&[(".gitignore", "b\n"), ("a", "needle\n"), ("b", "needle\n")]);
+    let mut server = world.built();
+    assert_eq!(paths(&search(&mut server, "literal", "needle")), ["a", "b"]);
+    fs::create_dir(world.at(".jj")).expect("a folder");
+    assert_eq!(paths(&search(&mut server, "literal", "needle")), ["a"]);
+    server.finish();
+}

@@ -382,3 +382,29 @@ fn scopes_hold_over_http_as_well() {
     let refused = server.connect().post("/rpc", &call("index_build", json!({})));
     assert_eq!(refused.refusal(), (403, 403), "{refused:?}");
 }
+
+#[test]
+fn files_with_names_that_no_scope_can_have_are_covered_by_their_folders() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    let world = World::of(&[("a/plain.txt", "needle\n"), ("b/plain.txt", "needle\n")]);
+    for name in
+        [&b"a/odd\xff.txt"[..], b"a/back\\slash.txt", b"a/s/odd\xfe.txt", b"b/odd\xff.txt", b"odd\xff/x.txt"]
+    {
+        let path = world.root().join(OsStr::from_bytes(name));
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, "needle\n").expect("writes");
+    }
+    world.built().finish();
+    for (scope, count) in
+        [("read:/", 7), ("read:/a/", 4), ("read:/a/*", 3), ("read:/a/s/", 1), ("read:/b/", 2)]
+    {
+        let mut server = world.setup().args(["--scope", scope]).start();
+        let answer = search(&mut server, "literal", "needle");
+        assert_eq!(
+            (&answer["total"], &answer["coverage"]["files"]),
+            (&json!(count), &json!(count)),
+            "{scope}"
+        );
+        server.finish();
+    }
+}

@@ -619,3 +619,110 @@ fn the_command_line_finds_the_same_and_never_shows_what_has_changed() {
     let found: BTreeSet<String> = paths(&told).into_iter().collect();
     assert_eq!(found, ["notes/new.md", "src/shapes.rs"].map(String::from).into());
 }
+
+#[test]
+fn an_expression_that_takes_very_long_on_one_line_stops_with_its_call() {
+    let world = World::new();
+    let mut random = crate::search_fresh::Random(1);
+    let line = (0..2 << 20).map(|_| b"ab"[random.below(2)]).collect::<Vec<u8>>();
+    world.write("one", line);
+    world.write("two", "foo small\n");
+    world.built().finish();
+    let mut server = world.setup().args(["--timeout", "search=500ms", "--running", "4"]).start();
+    search(&mut server, "literal", "foo small");
+    // As many as may run at the same time.
+    for end in ["", "x?", "y?", "z?"] {
+        let query = json!({"query": format!("a[^z]{{900}}[^ab]{end}"), "match": "regex", "path": "one"});
+        let frame = server.call("search", query);
+        assert_eq!(frame["error"]["data"]["code"], json!("TOOL_TIMEOUT"), "{frame}");
+    }
+    // Whoever still worked for those would leave no room for this.
+    assert_eq!(search(&mut server, "literal", "foo small")["total"], json!(1));
+    assert_eq!(server.result("text.read", json!({"path": "two"}))["total_lines"], json!(1));
+    server.finish();
+}
+
+#[test]
+fn long_lines_have_ripgreps_columns() {
+    let filler = "x".repeat(100_000);
+    let world = World::of(&[("a", &format!("{filler}needle7{filler}needle8\nshort needle9\n{filler}"))]);
+    let mut server = world.built();
+    let answer = server.result("search", json!({"query": "need[a-z]+[789]", "match": "regex"}));
+    let places = answer["hits"].as_array().expect("hits").iter();
+    let places = places.map(|hit| (hit["line"].clone(), hit["column"].clone())).collect::<Vec<_>>();
+    assert_eq!(places, [(json!(1), json!(100_001)), (json!(2), json!(7))]);
+    server.finish();
+}
+
+#[test]
+fn a_root_that_was_replaced_is_told_and_its_index_kept() {
+    let world = World::of(&[("a", "needle\n")]);
+    let mut server = world.built();
+    assert_eq!(search(&mut server, "literal", "needle")["total"], json!(1));
+    fs::rename(world.root(), world.path("elsewhere")).expect("moves");
+    fs::create_dir(world.root()).expect("a folder");
+    for tool in ["search", "index_build"] {
+        let arguments = if tool == "search" { json!({"query": "needle"}) } else { json!({}) };
+        let frame = server.call(tool, arguments);
+        assert_eq!(frame["error"]["data"]["code"], json!("CAPABILITY_MISSING"), "{frame}");
+    }
+    assert_eq!(server.result("check_status", json!({}))["ok"], json!(false));
+    fs::remove_dir(world.root()).expect("removes");
+    fs::rename(world.path("elsewhere"), world.root()).expect("moves");
+    assert_eq!(search(&mut server, "literal", "needle")["total"], json!(1));
+    server.finish();
+}
+
+#[test]
+fn the_size_limit_is_the_index_s_own_until_it_is_built_again() {
+    let world = World::of(&[("small", "foo\n"), ("big", &"foo foo foo\n".repeat(400))]);
+    let mut first = world.setup().args(["--max-file-bytes", "1000"]).start();
+    first.result("index_build", json!({}));
+    let mut second = world.start();
+    world.write("big2", "foo bar baz\n".repeat(400));
+    for server in [&mut first, &mut second] {
+        let answer = search(server, "literal", "foo");
+        assert_eq!(answer["total"], json!(1), "{answer}");
+        assert_eq!(answer["coverage"]["files"], json!(1));
+        assert_eq!(answer["coverage"]["skipped"]["too_large"], json!(2));
+        assert_eq!(server.result("index_status", json!({}))["maxFileBytes"], json!(1000));
+    }
+    let warnings = second.result("check_status", json!({}))["warnings"].to_string();
+    assert!(warnings.contains("up to 1000 bytes"), "{warnings}");
+    second.result("index_build", json!({}));
+    assert_eq!(search(&mut second, "literal", "foo")["total"], json!(801));
+    first.finish();
+    second.finish();
+}
+
+#[test]
+fn lines_around_hits_are_refused_before_they_fill_the_memory() {
+    let line = format!("needle {}\n", "x".repeat(1_900));
+    let world = World::of(&[("a.txt", &line.repeat(1_500))]);
+    let mut server = world.built();
+    for how in ["literal", "words"] {
+        let query = json!({"query": "needle", "match": how, "top": 1000, "context": 50});
+        let frame = server.call("search", query);
+        if how == "literal" {
+            let error = &frame["error"]["data"];
+            assert_eq!(error["details"]["reason"], json!("result_too_large"), "{frame}");
+            assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("`context`")), "{frame}");
+        }
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("peak memory");
+    let kilobytes = peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+    assert!(kilobytes < 200 << 10, "{kilobytes} kB");
+    server.finish();
+}
+
+#[test]
+fn a_path_may_be_written_from_the_root_on() {
+    let world = World::of(&[("src/a.rs", "needle\n"), ("b.rs", "needle\n")]);
+    let mut server = world.built();
+    for (path, found) in [("./src", &["src/a.rs"][..]), ("./b.rs", &["b.rs"]), (".", &["b.rs", "src/a.rs"])] {
+        let answer = server.result("search", json!({"query": "needle", "path": path}));
+        assert_eq!(paths(&answer), found, "{path}");
+    }
+    server.finish();
+}

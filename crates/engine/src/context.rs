@@ -7,6 +7,7 @@ use std::sync::{
 
 use pintle_auth::{Access, Scopes};
 use pintle_contract::{ErrorCode, Fault, Stage};
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +70,16 @@ pub struct CallContext {
     pub(crate) progress: Progress,
     pub(crate) cancel: Arc<Cancel>,
     pub(crate) _slot: Option<Arc<OwnedSemaphorePermit>>,
+    pub(crate) largest_result: usize,
+}
+
+pub(crate) fn result_too_large(bytes: usize, limit: usize) -> Fault {
+    Fault::new(
+        ErrorCode::InvalidRequest,
+        format!("the result has {bytes} bytes; at most {limit} are allowed"),
+    )
+    .hint("ask for less at a time, or raise max_result_bytes in the configuration")
+    .details(json!({"reason": "result_too_large", "bytes": bytes, "limit": limit}))
 }
 
 impl CallContext {
@@ -81,7 +92,18 @@ impl CallContext {
             progress: Progress::silent(),
             cancel: Arc::default(),
             _slot: None,
+            largest_result: usize::MAX,
         }
+    }
+
+    /// How many bytes a result may have. What a caller could ask for without end is refused before it is gathered.
+    pub fn largest_result(&self) -> usize {
+        self.largest_result
+    }
+
+    /// The fault of a result that has, or would have, so many bytes.
+    pub fn result_too_large(&self, bytes: usize) -> Fault {
+        result_too_large(bytes, self.largest_result)
     }
 
     /// Who is calling.

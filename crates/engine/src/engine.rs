@@ -19,7 +19,7 @@ use crate::{
     cancel::Cancel,
     catalogue::{Catalogue, CatalogueError, Entry},
     clock::Clock,
-    context::{CallContext, Caller},
+    context::{CallContext, Caller, result_too_large},
     envelope::{self, EnvelopeMode, Message, Refused},
     idempotency::{IdempotencyStore, Key, Known},
     invoke,
@@ -425,6 +425,7 @@ impl Engine {
                 progress: progress.clone(),
                 cancel: Arc::clone(cancel),
                 _slot: Some(slot),
+                largest_result: self.options.max_result_bytes,
             };
             let work = AssertUnwindSafe(async { (work.run)(context).await }).catch_unwind();
             work.await.unwrap_or_else(|_| Err(panicked()))
@@ -459,12 +460,7 @@ impl Engine {
         let json: Arc<str> = answer.value.to_string().into();
         let (size, limit) = (json.len(), self.options.max_result_bytes);
         if size > limit {
-            let message = format!("the result has {size} bytes; at most {limit} are allowed");
-            return Outcome::Fault(
-                Fault::new(ErrorCode::InvalidRequest, message)
-                    .hint("ask for less at a time, or raise max_result_bytes in the configuration")
-                    .details(json!({"reason": "result_too_large", "bytes": size, "limit": limit})),
-            );
+            return Outcome::Fault(result_too_large(size, limit));
         }
         match answer.failure {
             None => Outcome::Success(json),

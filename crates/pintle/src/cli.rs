@@ -130,7 +130,7 @@ impl FromArgMatches for Command {
     }
 }
 
-/// Which workspace, and what belongs to it.
+// Which workspace, and what belongs to it.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WorkspaceArguments {
     /// The folder that the tools see as `/` [default: the current folder].
@@ -183,7 +183,7 @@ pub struct WorkspaceArguments {
     pub fixtures: bool,
 }
 
-/// How to serve.
+// How to serve.
 #[derive(Args, Debug)]
 pub struct ServeArguments {
     /// Serve on standard input and output; this is the default.
@@ -259,7 +259,7 @@ pub struct ServeArguments {
     pub waiting: Option<usize>,
 }
 
-/// What to validate.
+// What to validate.
 #[derive(Args, Debug)]
 pub struct ValidateArguments {
     /// Files, or folders whose JSON files are meant.
@@ -278,7 +278,7 @@ pub struct ValidateArguments {
     pub workspace: WorkspaceArguments,
 }
 
-/// How to list.
+// How to list.
 #[derive(Args, Debug)]
 pub struct ToolsArguments {
     /// Print the definitions as JSON.
@@ -289,7 +289,7 @@ pub struct ToolsArguments {
     pub workspace: WorkspaceArguments,
 }
 
-/// What to index.
+// What to index.
 #[derive(Args, Debug)]
 pub struct IndexArguments {
     /// A file or folder in the root: only what lies there is refreshed.
@@ -311,7 +311,7 @@ pub struct IndexArguments {
     pub workspace: WorkspaceArguments,
 }
 
-/// What to search for.
+// What to search for.
 #[derive(Args, Debug)]
 pub struct SearchArguments {
     /// What to search for.
@@ -434,7 +434,7 @@ pub enum ColorWhen {
     Never,
 }
 
-/// What to call.
+// What to call.
 #[derive(Args, Debug)]
 pub struct CallArguments {
     /// The tool's name.

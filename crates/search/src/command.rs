@@ -78,13 +78,15 @@ pub struct MatchedLine<'a> {
     pub text: &'a [u8],
     /// Whether it is the first of its file.
     pub is_first: bool,
+    /// Where the first match begins, if that is known already.
+    column: Option<u64>,
     pattern: &'a Pattern,
 }
 
 impl MatchedLine<'_> {
     /// Where the first match begins, in bytes from 1.
     pub fn column(&self) -> u64 {
-        column(self.pattern, self.text)
+        self.column.unwrap_or_else(|| column(self.pattern, self.text))
     }
 
     /// All matches in the line.
@@ -237,7 +239,7 @@ impl Search {
             &snapshot.index,
             &mut jobs,
             threads,
-            || Looker::new(&self.root, pattern, wants, self.limit(), &|| false),
+            || Looker::new(&self.root, pattern, wants, snapshot.manifest.limit, &|| false),
             || Printed::new(search, pattern, format),
             |gathered| {
                 let Ok(before) = printed else { return false };
@@ -308,8 +310,8 @@ impl Gather for Printed<'_> {
         if is_first && self.lines > 0 {
             self.out.extend_from_slice(self.separator);
         }
-        let line =
-            MatchedLine { path, number: line.number, text: line.text, is_first, pattern: self.pattern };
+        let Line { number, text, column, .. } = line;
+        let line = MatchedLine { path, number, text, is_first, column, pattern: self.pattern };
         (self.format)(&line, &mut self.out);
         self.lines += 1;
         if self.most < u64::MAX {

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     blocks::{self, BLOCK},
     index::Place,
-    pattern::Pattern,
+    pattern::{Pattern, Unanswered},
     read::has_utf16_mark,
     root::Root,
     segment::{KnownFile, State},
@@ -27,6 +27,15 @@ pub(crate) struct Line<'a> {
     pub(crate) text: &'a [u8],
     /// Where it starts in the file.
     pub(crate) start: u64,
+    /// Where its first match begins, in bytes from 1, if that is known already.
+    pub(crate) column: Option<u64>,
+}
+
+impl Line<'_> {
+    /// Where its first match begins, in bytes from 1.
+    pub(crate) fn column(&self, pattern: &Pattern) -> u64 {
+        self.column.unwrap_or_else(|| column(pattern, self.text))
+    }
 }
 
 /// Takes the lines that match.
@@ -99,6 +108,9 @@ pub(crate) enum Changed {
 /// How much of a file is held in memory, unless one line is longer.
 const WINDOW: usize = 4 << 20;
 
+/// How much is searched between two questions whether to go on, by an expression that may be slow.
+const PIECE: usize = 32 << 10;
+
 /// Looks into files, one after the other.
 pub(crate) struct Looker<'a> {
     root: &'a Root,
@@ -146,6 +158,9 @@ impl<'a> Looker<'a> {
             gather.forget(mark);
         }
         for _ in 0..3 {
+            if (self.has_ended)() {
+                break;
+            }
             let Ok(stamp) = Stamp::of_file(&file) else { break };
             if stamp.size > self.limit {
                 return Looked::Changed(Changed::TooLarge);
@@ -161,9 +176,6 @@ impl<'a> Looker<'a> {
                     return Looked::Changed(Changed::Binary);
                 }
                 _ => gather.forget(mark),
-            }
-            if (self.has_ended)() {
-                break;
             }
         }
         Looked::Changed(Changed::Unreadable)
@@ -331,9 +343,11 @@ impl<'a> Looker<'a> {
     fn decode(&mut self, path: &[u8], mut file: &File, gather: &mut dyn Gather) -> io::Result<()> {
         io::Seek::rewind(&mut file)?;
         let sink = Hits { path, gather, start: 0, line: 0, more: true };
+        let file = UntilEnded { file, has_ended: self.has_ended };
         searcher(self.wants).build().search_reader(self.pattern.matcher(), file, sink)
     }
 
+    /// Looks at some lines, the first of which has the number `line`. Tells whether more are wanted.
     fn search(
         &mut self,
         path: &[u8],
@@ -347,9 +361,54 @@ impl<'a> Looker<'a> {
             Some(text) => (text, 3),
             None => (text, start),
         };
-        let mut sink = Hits { path, gather, start, line, more: true };
-        self.searcher.search_slice(self.pattern.matcher(), text, &mut sink)?;
-        Ok(sink.more)
+        let mut hits = Hits { path, gather, start, line, more: true };
+        if !self.pattern.is_slow || text.len() <= PIECE {
+            self.searcher.search_slice(self.pattern.matcher(), text, &mut hits)?;
+            return Ok(hits.more);
+        }
+        // Whether to go on is asked between pieces, and within a line that is longer than one.
+        let mut rest = text;
+        while !rest.is_empty() && hits.more {
+            if (self.has_ended)() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let end = match memrchr(b'\n', &rest[..rest.len().min(PIECE)]) {
+                Some(end) => end + 1,
+                None => memchr(b'\n', rest).map_or(rest.len(), |end| end + 1),
+            };
+            let (piece, after) = rest.split_at(end);
+            self.search_piece(piece, &mut hits)?;
+            hits.start += piece.len() as u64;
+            if self.wants.line_numbers {
+                hits.line += memchr::memchr_iter(b'\n', piece).count() as u64;
+            }
+            rest = after;
+        }
+        Ok(hits.more)
+    }
+
+    fn search_piece(&mut self, piece: &[u8], hits: &mut Hits<'_>) -> io::Result<()> {
+        if piece.len() > PIECE {
+            let line = piece.strip_suffix(b"\n").unwrap_or(piece);
+            match self.pattern.find(line, self.has_ended) {
+                Ok(None) => return Ok(()),
+                Ok(Some(place)) => {
+                    hits.more = hits.gather.line(
+                        hits.path,
+                        Line {
+                            number: if self.wants.line_numbers { hits.line + 1 } else { 0 },
+                            text: line,
+                            start: hits.start,
+                            column: Some(place as u64 + 1),
+                        },
+                    );
+                    return Ok(());
+                }
+                Err(Unanswered::Ended) => return Err(io::ErrorKind::Interrupted.into()),
+                Err(Unanswered::Unknown) => {}
+            }
+        }
+        self.searcher.search_slice(self.pattern.matcher(), piece, hits)
     }
 }
 
@@ -357,6 +416,19 @@ fn searcher(wants: Wants) -> SearcherBuilder {
     let mut builder = SearcherBuilder::new();
     builder.line_number(wants.line_numbers).binary_detection(BinaryDetection::none());
     builder
+}
+
+/// A file that ends with an error once nobody waits for what is in it.
+struct UntilEnded<'a> {
+    file: &'a File,
+    has_ended: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl io::Read for UntilEnded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Not `Interrupted`: readers try again after that.
+        if (self.has_ended)() { Err(io::ErrorKind::TimedOut.into()) } else { self.file.read(buffer) }
+    }
 }
 
 /// Hands lines on as the searcher finds them.
@@ -380,6 +452,7 @@ impl Sink for Hits<'_> {
                 number: found.line_number().map_or(0, |number| number + self.line),
                 text: text.strip_suffix(b"\n").unwrap_or(text),
                 start: self.start + found.absolute_byte_offset(),
+                column: None,
             },
         );
         Ok(self.more)

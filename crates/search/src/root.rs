@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2},
+    fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, fstat, openat, openat2, statat},
     io::Errno,
 };
 
@@ -31,6 +31,17 @@ impl Root {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the path still leads to the folder that was opened, and that may be read. `Err` says what is wrong.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let here = statat(CWD, &self.path, AtFlags::empty()).map_err(|error| format!("is gone: {error}"))?;
+        let opened = fstat(&self.folder).map_err(|error| format!("is gone: {error}"))?;
+        if (here.st_dev, here.st_ino) != (opened.st_dev, opened.st_ino) {
+            return Err("is another folder than the one that was opened".into());
+        }
+        accessat(CWD, &self.path, Access::READ_OK | Access::EXEC_OK, AtFlags::empty())
+            .map_err(|error| format!("cannot be read: {error}"))
     }
 
     /// Opens a regular file and tells its stamp.

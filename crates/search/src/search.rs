@@ -20,11 +20,12 @@ use crate::{
     live::{Live, Snapshot, Unready, Watching},
     root::Root,
     segment::Torn,
+    stamp::Stamp,
     store::Store,
     summary::Summary,
     surroundings::Surroundings,
     tools,
-    walk::{PassedOver, Within, passed_over, walk},
+    walk::{PassedOver, Within, absolute, passed_over, walk},
 };
 
 /// What is searched, and where its index is kept.
@@ -86,7 +87,7 @@ impl Search {
         let limit = config.max_file_bytes.min(LARGEST_MAX_FILE_BYTES);
         let indexed = config.state_dir.map(|state| {
             let store = Store::new(&state, &config.root);
-            Indexed { live: Live::new(Arc::clone(&root), store.clone(), limit), store }
+            Indexed { live: Live::new(Arc::clone(&root), store.clone()), store }
         });
         Ok(Arc::new(Self {
             root,
@@ -214,7 +215,30 @@ impl Search {
         path: Option<&WorkspacePath>,
         observer: &dyn Observer,
     ) -> Result<Built, Fault> {
+        if let Some(path) = path {
+            self.refuse_nowhere(path)?;
+        }
         self.build_within(mode, path.map(below), observer)
+    }
+
+    /// Refuses a path at which there is nothing and was nothing.
+    fn refuse_nowhere(&self, path: &WorkspacePath) -> Result<(), Fault> {
+        let within = below(path);
+        let is_there =
+            within.targets().all(|target| Stamp::of_path(&absolute(self.root.path(), target)).is_ok());
+        let was_there =
+            |index: &Index| index.places_within(&within).map_or(true, |places| !places.is_empty());
+        let is_known = || match self.indexed()?.store.open() {
+            Ok(opened) => Ok(opened.is_some_and(|(index, _)| was_there(&index))),
+            // The build tells what is wrong with it.
+            Err(_) => Ok(true),
+        };
+        if is_there || is_known()? {
+            return Ok(());
+        }
+        Err(Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}")).hint(
+            "paths are relative to the root of the workspace, such as `src`; leave `path` out to build all",
+        ))
     }
 
     /// Counts what a walk passes over now: of that nobody is told when it changes.
@@ -262,6 +286,11 @@ impl Search {
     }
 
     fn indexed(&self) -> Result<&Indexed, Fault> {
+        self.root.check().map_err(|problem| {
+            let message = format!("the root, {}, {problem}", self.root.path().display());
+            Fault::new(ErrorCode::CapabilityMissing, message)
+                .hint("see that it is there and may be read, and start the server again if it is another one")
+        })?;
         self.indexed.as_ref().ok_or_else(|| {
             Fault::new(
                 ErrorCode::CapabilityMissing,
@@ -276,6 +305,10 @@ impl Search {
         let hint = "call index_build, or run `pintle index`; until then read files with text.read";
         let damaged = "a server builds it anew by itself: search again in a while, or call index_build to wait for it; without a server run `pintle index`";
         match unready {
+            Unready::Missing if self.is_refreshing.load(Ordering::Acquire) => {
+                Fault::new(ErrorCode::NoIndex, "the index is being built anew")
+                    .hint("search again in a while, or call index_build to wait for it")
+            }
             Unready::Missing => {
                 Fault::new(ErrorCode::NoIndex, "there is no index of this workspace yet").hint(hint)
             }
@@ -286,6 +319,9 @@ impl Search {
                 self.is_damaged.store(true, Ordering::Release);
                 Fault::new(ErrorCode::NoIndex, "the index is damaged or of another version, and is not used")
                     .hint(damaged)
+            }
+            Unready::TooLarge(bytes) => {
+                Fault::new(ErrorCode::InvalidRequest, format!("the result has {bytes} bytes"))
             }
             Unready::Ended => Fault::new(ErrorCode::Cancelled, "the call was ended"),
             Unready::Failed(error) => match error.kind() {

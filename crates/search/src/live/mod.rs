@@ -48,6 +48,8 @@ pub(crate) enum Unready {
     Damaged,
     /// Nobody waits any more.
     Ended,
+    /// The answer would be larger than is allowed: it would have so many bytes at least.
+    TooLarge(usize),
     /// Something else went wrong.
     Failed(io::Error),
 }
@@ -83,7 +85,6 @@ pub(crate) enum Watching {
 pub(crate) struct Live {
     root: Arc<Root>,
     store: Store,
-    limit: u64,
     state: Mutex<State>,
     /// Paths that were changed through the tools.
     noted: Mutex<HashSet<Vec<u8>>>,
@@ -97,8 +98,15 @@ struct State {
     /// Why there is no watch.
     problem: Option<String>,
     walked_at: Option<Instant>,
-    /// The generation that was last opened.
-    generation: Option<u64>,
+    /// The generation that was last opened, and when it was built.
+    generation: Option<(u64, u64)>,
+}
+
+impl State {
+    /// The largest file that is searched: what has changed is judged as what has not.
+    fn limit(&self) -> u64 {
+        self.opened.as_ref().map_or(0, |opened| opened.manifest.limit)
+    }
 }
 
 struct Opened {
@@ -114,8 +122,8 @@ const HEAVY_BYTES: u64 = 32 << 20;
 const TRUSTED: Duration = Duration::from_millis(500);
 
 impl Live {
-    pub(crate) fn new(root: Arc<Root>, store: Store, limit: u64) -> Self {
-        Self { root, store, limit, state: Mutex::default(), noted: Mutex::default() }
+    pub(crate) fn new(root: Arc<Root>, store: Store) -> Self {
+        Self { root, store, state: Mutex::default(), noted: Mutex::default() }
     }
 
     /// A path was changed: the next snapshot has it.
@@ -206,7 +214,8 @@ impl Live {
         state.overlay = Arc::new(overlay);
         // Files may have changed after the build had read them, and before their events, which are gone by now, were
         // taken for another generation.
-        if state.generation.replace(manifest.generation) != Some(manifest.generation) {
+        let generation = (manifest.generation, manifest.built_at);
+        if state.generation.replace(generation) != Some(generation) {
             state.walked_at = None;
         }
         let (index, manifest) = (Arc::new(index), Arc::new(manifest));
@@ -295,7 +304,7 @@ impl Live {
         paths: Vec<Vec<u8>>,
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), Unready> {
-        let mut reader = FileReader::new(self.limit);
+        let mut reader = FileReader::new(state.limit());
         let mut overlay = Overlay::clone(&state.overlay);
         let mut unclear = Vec::new();
         for path in paths.into_iter().collect::<HashSet<_>>() {
@@ -336,7 +345,7 @@ impl Live {
     ) -> Result<(), Unready> {
         let changes = changes(index, &walk, within)?;
         let mut overlay = Overlay::clone(&state.overlay);
-        let mut reader = FileReader::new(self.limit);
+        let mut reader = FileReader::new(state.limit());
         overlay.replace(changes, within, &self.root, &mut reader, has_ended)?;
         state.overlay = Arc::new(overlay);
         Ok(())
@@ -350,7 +359,7 @@ impl Live {
 /// Whether a path holds rules on what is ignored, or decides whether git's count.
 fn is_rule(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    matches!(name, b".gitignore" | b".ignore" | b".rgignore" | b".git")
+    matches!(name, b".gitignore" | b".ignore" | b".rgignore" | b".git" | b".jj")
         || [&b".git/info"[..], b".git/info/exclude"].iter().any(|rule| {
             path.strip_suffix(*rule).is_some_and(|folder| folder.is_empty() || folder.ends_with(b"/"))
         })

@@ -60,6 +60,8 @@ impl Watch {
                 self.folders().insert(watch, folder.to_owned());
                 Ok(())
             }
+            // One that may not be read shows its files to nobody; but the root may be readable again.
+            Err(Errno::ACCESS) if folder.is_empty() => Err(Errno::ACCESS.into()),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -86,7 +88,12 @@ impl Watch {
                 folders.remove(&event.wd());
                 continue;
             }
-            let (Some(folder), Some(name)) = (folders.get(&event.wd()), event.file_name()) else { continue };
+            let Some(folder) = folders.get(&event.wd()) else { continue };
+            let Some(name) = event.file_name() else {
+                // Of all folders but the root, the one above tells as well.
+                events.are_lost |= folder.is_empty();
+                continue;
+            };
             let mut path = folder.clone();
             if !path.is_empty() {
                 path.push(b'/');

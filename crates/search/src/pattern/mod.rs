@@ -2,6 +2,7 @@
 
 mod require;
 mod smart_case;
+mod stepwise;
 
 use std::sync::OnceLock;
 
@@ -9,6 +10,8 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ParserBuilder;
 
 pub(crate) use require::Requirement;
+use stepwise::Stepwise;
+pub(crate) use stepwise::Unanswered;
 
 /// How a query is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,10 @@ pub(crate) struct Pattern {
     is_insensitive: bool,
     /// Made when something is there to be looked at: most of what is not in an index is found out sooner.
     matcher: OnceLock<RegexMatcher>,
+    /// For lines that are so long that a search may have to be interrupted within one.
+    stepwise: OnceLock<Option<Stepwise>>,
+    /// Whether looking for it may take long.
+    pub(crate) is_slow: bool,
     pub(crate) requirement: Requirement,
 }
 
@@ -73,7 +80,21 @@ impl Pattern {
             .parse(&expression);
         // What cannot be told asks for nothing, and every block is looked at.
         let requirement = parsed.map_or(Requirement::Anything, |expression| Requirement::of(&expression));
-        Ok(Self { expression, is_insensitive, matcher, requirement })
+        let is_slow = syntax == Syntax::Regex;
+        Ok(Self { expression, is_insensitive, matcher, stepwise: OnceLock::new(), is_slow, requirement })
+    }
+
+    /// Where the first match in a line begins, if there is one; can be interrupted.
+    pub(crate) fn find(
+        &self,
+        line: &[u8],
+        has_ended: &dyn Fn() -> bool,
+    ) -> Result<Option<usize>, Unanswered> {
+        let make = || Stepwise::new(&self.expression, self.is_insensitive, SIZE_LIMIT, AUTOMATON_LIMIT);
+        match self.stepwise.get_or_init(make) {
+            Some(stepwise) => stepwise.find(line, has_ended),
+            None => Err(Unanswered::Unknown),
+        }
     }
 
     /// What decides whether a line matches.

@@ -2,14 +2,17 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-use super::{hit::cut_text, text::Found};
-use crate::root::Root;
+use super::{
+    hit::{Room, cut_text},
+    text::Found,
+};
+use crate::{live::Unready, root::Root};
 
 /// How much of a file is read on either side; longer lines are not shown whole anyway.
 const REACH: u64 = 64 << 10;
 
 /// Adds the lines before and after each hit, unless the file has changed in the meantime.
-pub(crate) fn add(root: &Root, hits: &mut [Found], count: usize) {
+pub(crate) fn add(root: &Root, hits: &mut [Found], count: usize, room: &mut Room) -> Result<(), Unready> {
     for of_file in hits.chunk_by_mut(|one, next| one.hit.raw_path == next.hit.raw_path) {
         let Ok((file, stamp)) = root.open_file(&of_file[0].hit.raw_path) else { continue };
         if stamp != of_file[0].stamp {
@@ -20,8 +23,10 @@ pub(crate) fn add(root: &Root, hits: &mut [Found], count: usize) {
             found.hit.before = lines_before(&before, count);
             let after = read(&file, found.end, (found.end + REACH).min(stamp.size));
             found.hit.after = lines_after(&after, count);
+            room.take(&found.hit)?;
         }
     }
+    Ok(())
 }
 
 fn read(file: &File, start: u64, end: u64) -> Vec<u8> {

@@ -61,17 +61,40 @@ impl<'a> Filter<'a> {
 
 /// Whether a caller may read a file of the index.
 pub(crate) fn may_read(scopes: &Scopes, path: &[u8]) -> bool {
-    scopes.are_everything()
-        || path.to_str().is_ok_and(|path| WorkspacePath::parse(path).is_ok_and(|path| scopes.may_read(&path)))
+    scopes.are_everything() || scopes.may_read(&nameable(path))
+}
+
+/// A path as scopes know it. A name that no scope can have, such as one that is not UTF-8, is as good as any other that
+/// none has.
+fn nameable(path: &[u8]) -> WorkspacePath {
+    const NO_NAME: &str = "\u{fffd} no name \u{fffd}";
+    let parsed = |path: &[u8]| path.to_str().ok().and_then(|path| WorkspacePath::parse(path).ok());
+    parsed(path).unwrap_or_else(|| {
+        let names = path.split(|byte| *byte == b'/').map(|name| match parsed(name) {
+            Some(_) => name,
+            None => NO_NAME.as_bytes(),
+        });
+        // What still cannot be named lies in no folder that a scope names.
+        parsed(&bstr::join("/", names)).unwrap_or_else(WorkspacePath::root)
+    })
 }
 
 /// The glob that is meant: a folder stands for all that lies in it, and paths begin at the root.
 fn meant(glob: &str, is_folder: &impl Fn(&str) -> bool) -> String {
     let (not, glob) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
-    let plain = glob.trim_matches('/');
-    let has_wildcards = plain.contains(['*', '?', '[', '{', '\\']);
-    if !has_wildcards && (glob.ends_with('/') || is_folder(plain)) {
+    let has_wildcards = glob.contains(['*', '?', '[', '{', '\\']);
+    // Many write `./src`, and mean no glob.
+    let (is_from_root, rest) = glob
+        .strip_prefix('.')
+        .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        .map_or((false, glob), |rest| (true, rest));
+    let plain = rest.trim_matches('/');
+    let is_root = is_from_root && plain.is_empty();
+    if !has_wildcards && (rest.ends_with('/') || is_root || is_folder(plain)) {
         return if plain.is_empty() { format!("{not}**") } else { format!("{not}/{plain}/**") };
+    }
+    if !has_wildcards && is_from_root {
+        return format!("{not}/{plain}");
     }
     format!("{not}{glob}")
 }

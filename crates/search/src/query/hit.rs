@@ -4,6 +4,8 @@ use bstr::ByteSlice;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::live::Unready;
+
 /// A place that matches, ready for an edit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -40,6 +42,32 @@ pub(crate) struct Hit {
     /// How well the file of a hit for words matches; higher is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) score: Option<f32>,
+}
+
+impl Hit {
+    /// How many bytes its texts have.
+    pub(crate) fn bytes(&self) -> usize {
+        let lines = self.before.iter().chain(&self.after);
+        self.path.len() + self.text.len() + lines.map(String::len).sum::<usize>()
+    }
+}
+
+/// Keeps what is gathered within bounds.
+pub(crate) struct Room {
+    most: usize,
+    taken: usize,
+}
+
+impl Room {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, taken: 0 }
+    }
+
+    /// Makes room for a hit.
+    pub(crate) fn take(&mut self, hit: &Hit) -> Result<(), Unready> {
+        self.taken = self.taken.saturating_add(hit.bytes());
+        if self.taken > self.most { Err(Unready::TooLarge(self.taken)) } else { Ok(()) }
+    }
 }
 
 /// Lines up to this length are shown whole.

@@ -3,7 +3,7 @@
 use pintle_ranked::{Case, Found, NameQuery, NamesPart, find};
 use pintle_symbols::Kind;
 
-use super::{Filter, Page, ranked};
+use super::{Filter, Page, hit::Room, ranked};
 use crate::{
     live::{Snapshot, Unready},
     root::Root,
@@ -45,6 +45,7 @@ pub(crate) fn find_names(
     }
     let has_more = finding.found.len() > slice.end();
     let mut page = Page { total: finding.total, has_more, ..Page::default() };
+    let mut room = Room::new(slice.most_bytes);
     for found in finding.found.into_iter().take(slice.end()).skip(slice.start) {
         let path = parts[found.part].path(found.file)?;
         let Some(text) = ranked::read(root, path) else { continue };
@@ -54,6 +55,7 @@ pub(crate) fn find_names(
         hit.end_line = definition.end_line.into();
         hit.kind = Kind::from_id(definition.kind).map(Kind::name);
         hit.name = Some(found.name);
+        room.take(&hit)?;
         page.hits.push(hit);
     }
     page.next = page.has_more.then(|| slice.next());

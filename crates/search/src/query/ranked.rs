@@ -21,6 +21,8 @@ pub(crate) struct Slice {
     pub(crate) start: usize,
     pub(crate) top: usize,
     pub(crate) context: usize,
+    /// How many bytes of text may be gathered.
+    pub(crate) most_bytes: usize,
     pub(crate) fingerprint: u64,
 }
 

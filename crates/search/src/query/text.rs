@@ -2,13 +2,17 @@
 
 use bstr::ByteSlice;
 
-use super::{Filter, Hit, Page, context, cursor::Cursor, hit::cut_text};
+use super::{
+    Filter, Hit, Page, context,
+    cursor::Cursor,
+    hit::{Room, cut_text},
+};
 use crate::{
     build::threads,
     in_order::look_in_order,
     jobs::Jobs,
     live::{Snapshot, Unready},
-    look::{Gather, Line, Looker, Wants, column},
+    look::{Gather, Line, Looker, Wants},
     pattern::Pattern,
     root::Root,
     stamp::Stamp,
@@ -20,6 +24,8 @@ pub(crate) struct TextQuery<'a> {
     pub(crate) filter: &'a Filter<'a>,
     pub(crate) top: usize,
     pub(crate) context: usize,
+    /// How many bytes of text may be gathered.
+    pub(crate) most_bytes: usize,
     pub(crate) from: Option<&'a Cursor>,
     pub(crate) fingerprint: u64,
 }
@@ -57,7 +63,7 @@ pub(crate) fn search_text(
     let total = before + hits.len() as u64;
     hits.truncate(query.top);
     if query.context > 0 {
-        context::add(root, &mut hits, query.context);
+        context::add(root, &mut hits, query.context, &mut Room::new(query.most_bytes))?;
     }
     let next = hits.last().filter(|_| has_more).map(|last| Cursor {
         query: query.fingerprint,
@@ -89,7 +95,7 @@ impl Gather for Hits<'_> {
         if self.query.from.is_some_and(is_before) {
             return true;
         }
-        let column = column(self.query.pattern, line.text);
+        let column = line.column(self.query.pattern);
         let (text, text_column) = cut_text(line.text, column);
         self.found.push(Found {
             hit: Hit {

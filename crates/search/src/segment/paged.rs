@@ -10,6 +10,7 @@ use std::{
     ops::Range,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
+    time::SystemTime,
 };
 
 use memmap2::Mmap;
@@ -130,7 +131,8 @@ impl Write for PagedWriter {
 pub(crate) struct PagedFile {
     map: Mmap,
     file: File,
-    length: u64,
+    /// Its length and when it was last written to.
+    written: (u64, Option<SystemTime>),
     sections: Vec<(Section, Range<usize>)>,
     /// How many bytes the pages have.
     data: usize,
@@ -146,15 +148,15 @@ impl PagedFile {
         if !metadata.is_file() {
             return Err(Torn.into_error());
         }
-        let length = metadata.len();
+        let written = (metadata.len(), metadata.modified().ok());
         // SAFETY: index files are private to the state folder, written once under another name and never changed
-        // in place by this program. If something else cuts one short, `is_whole` tells before the next use.
+        // in place by this program. If something else does that, `is_whole` tells before the next use.
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file)? };
-        Self::check(map, file, length, seal).map_err(Torn::into_error)
+        Self::check(map, file, written, seal).map_err(Torn::into_error)
     }
 
-    fn check(map: Mmap, file: File, length: u64, seal: u64) -> Result<Self, Torn> {
+    fn check(map: Mmap, file: File, written: (u64, Option<SystemTime>), seal: u64) -> Result<Self, Torn> {
         let body = map.len().checked_sub(FOOTER).ok_or(Torn)?;
         let number = |place: usize| -> Result<usize, Torn> {
             let bytes = map.get(place..place + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
@@ -173,7 +175,7 @@ impl PagedFile {
         }
         let pages = data.div_ceil(PAGE);
         let checked = (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let mut opened = Self { map, file, length, sections: Vec::new(), data, checked };
+        let mut opened = Self { map, file, written, sections: Vec::new(), data, checked };
         let mut sections = Vec::new();
         for entry in opened.bytes(directory..data)?.chunks(24) {
             let number = |place: usize| -> Result<usize, Torn> {
@@ -192,10 +194,11 @@ impl PagedFile {
         Ok(opened)
     }
 
-    /// Whether the file still has all its bytes. To be asked before each use: a map must not be touched beyond the
-    /// end of its file.
+    /// Whether nobody has cut the file or written to it since. To be asked before each use: a map must not be touched
+    /// beyond the end of its file, and a page is checked but once.
     pub(crate) fn is_whole(&self) -> bool {
-        self.file.metadata().is_ok_and(|metadata| metadata.len() == self.length)
+        let metadata = self.file.metadata();
+        metadata.is_ok_and(|metadata| (metadata.len(), metadata.modified().ok()) == self.written)
     }
 
     /// Whether every page is as it was written.

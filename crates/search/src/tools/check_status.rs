@@ -96,6 +96,12 @@ fn check(search: &Arc<Search>, around: &Surroundings, call: &CallContext) -> Res
     };
     if let Some(snapshot) = &snapshot {
         checks.searches(snapshot);
+        if snapshot.manifest.limit != search.limit() {
+            let (is, should) = (snapshot.manifest.limit, search.limit());
+            let message =
+                format!("the index was built for files of up to {is} bytes, not {should} as is set");
+            checks.warn(message, "call index_build");
+        }
     }
     match search.watching() {
         Watching::Events => checks.add("watching", State::Works),

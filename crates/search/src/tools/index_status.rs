@@ -79,6 +79,7 @@ pub(crate) fn status(search: &Search, call: &CallContext) -> Result<Output, Faul
     let _ = search.count_passed(&snapshot, &|| call.has_ended());
     let summary = search.summary(&snapshot, scopes)?;
     output.exists = true;
+    output.max_file_bytes = snapshot.manifest.limit;
     output.generation = snapshot.index.generation;
     output.files = summary.files;
     output.bytes = summary.bytes;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Coverage;
 use crate::{
-    live::Snapshot,
+    live::{Snapshot, Unready},
     pattern::{Case, Pattern, Syntax},
     query::{
         Cursor, Filter, Hit, Page, TextQuery, find_names, find_words, fingerprint, ranked::Slice, search_text,
@@ -104,7 +104,7 @@ pub(crate) struct Output {
 
 impl ToolOutput for Output {
     fn is_large(&self) -> bool {
-        self.hits.iter().map(|hit| hit.text.len() + 300).sum::<usize>() > LARGE
+        self.hits.iter().map(|hit| hit.bytes() + 300).sum::<usize>() > LARGE
     }
 }
 
@@ -160,7 +160,8 @@ fn run(
     let has_ended = || call.has_ended();
     let context = input.context as usize;
     let start = from.as_ref().map_or(0, |from| usize::try_from(from.count).unwrap_or(usize::MAX));
-    let slice = Slice { start, top, context, fingerprint };
+    let most_bytes = call.largest_result();
+    let slice = Slice { start, top, context, most_bytes, fingerprint };
     let page = match input.matching {
         Match::Literal | Match::Regex => {
             let syntax = if input.matching == Match::Regex { Syntax::Regex } else { Syntax::Literal };
@@ -170,6 +171,7 @@ fn run(
                 filter: &filter,
                 top,
                 context,
+                most_bytes,
                 from: from.as_ref(),
                 fingerprint,
             };
@@ -182,7 +184,12 @@ fn run(
             find_names(&search.root, snapshot, query, &filter, &slice, &has_ended)
         }
     };
-    let page = page.map_err(|unready| search.unready(unready))?;
+    let page = page.map_err(|unready| match unready {
+        Unready::TooLarge(bytes) => call
+            .result_too_large(bytes)
+            .hint("ask for fewer hits with `top`, or for fewer lines around them with `context`"),
+        unready => search.unready(unready),
+    })?;
     let Some(Page { hits, total, has_more, next }) = page else {
         let message = "the index has no words and symbols yet; they are built after the text";
         return Err(Fault::new(ErrorCode::NoIndex, message)
