@@ -329,7 +329,10 @@ impl Search {
                     Fault::new(ErrorCode::Internal, "the disk is full: the index could not be written")
                         .hint("make room in the state folder; the old index still answers")
                 }
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                io::ErrorKind::PermissionDenied
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::AlreadyExists => {
                     let message = format!("the state folder cannot be used: {error}");
                     Fault::new(ErrorCode::CapabilityMissing, message)
                         .hint("name one that can be written with --state-dir (PINTLE_STATE_DIR)")
