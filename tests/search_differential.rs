@@ -628,3 +628,58 @@ fn search_globs_mean_what_ripgreps_mean() {
     }
     server.finish();
 }
+
+#[test]
+fn lines_around_hits_are_printed_byte_for_byte_as_ripgrep_prints_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (root, state) = (folder.path().join("root"), folder.path().join("state"));
+    std::fs::create_dir(&root).expect("a root");
+    let long = format!("{}needle{}", "x".repeat(5000), "y".repeat(5000));
+    let many =
+        (0..3000).map(|line| if line % 7 < 2 { "a needle\n" } else { "some hay\n" }).collect::<String>();
+    for (name, content) in [
+        ("a.txt", b"one\r\ntwo needle\r\nthree\r\nfour\r\n\r\nfive needle".to_vec()),
+        ("b.txt", b"needle\nneedle\nother \xff\xfe\nnot \xc3 utf needle\n\nlast\n".to_vec()),
+        ("c.txt", format!("short\n{long}\nshort\n{}\nneedle\n", "z".repeat(9000)).into_bytes()),
+        ("d.txt", many.into_bytes()),
+        ("e.txt", b"\xef\xbb\xbfneedle\nnext\n".to_vec()),
+        ("f.txt", b"nothing\n".to_vec()),
+        ("i.txt", format!("{}needle\n{}", "hay\n".repeat(1_200_000), "hay\n".repeat(10)).into_bytes()),
+    ] {
+        std::fs::write(root.join(name), content).expect("writes");
+    }
+    let index = run(pintle().arg("index").arg("--root").arg(&root).arg("--state-dir").arg(&state));
+    assert!(index.status.success());
+    for count in ["-C1", "-C2", "-C5"] {
+        for look in [
+            &["-n", "--no-heading"][..],
+            &["--no-heading"],
+            &["-n", "--heading"],
+            &["--column", "--no-heading"],
+        ] {
+            let mut theirs = Command::new(ripgrep_path());
+            theirs.env_clear().current_dir(&root).args(["--color=never", "--sort=path", count]);
+            let mut ours = pintle();
+            ours.arg("search").arg("--root").arg(&root).arg("--state-dir").arg(&state).arg(count);
+            if !look.contains(&"-n") && !look.contains(&"--column") {
+                theirs.arg("-N");
+            }
+            let theirs = run(theirs.args(look).arg("needle")).stdout;
+            let ours = run(ours.args(look).arg("needle")).stdout;
+            let lines =
+                |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
+            let (theirs, ours) = (lines(&theirs), lines(&ours));
+            let place = theirs.iter().zip(&ours).position(|(theirs, ours)| theirs != ours);
+            let shown = |lines: &[Vec<u8>]| {
+                place
+                    .map(|place| String::from_utf8_lossy(&lines[place]).chars().take(200).collect::<String>())
+            };
+            assert_eq!(
+                (shown(&ours), ours.len()),
+                (shown(&theirs), theirs.len()),
+                "{count} {look:?} line {place:?}"
+            );
+            assert!(theirs.len() > 2000);
+        }
+    }
+}

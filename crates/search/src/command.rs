@@ -62,13 +62,15 @@ pub struct LineSearch<'a> {
     pub language: Option<&'a str>,
     /// How many lines at most.
     pub top: Option<u64>,
+    /// How many lines before and after each are printed.
+    pub around: usize,
     /// Whether lines are counted.
     pub line_numbers: bool,
     /// What stands between the lines of one file and those of the next.
     pub separator: &'a [u8],
 }
 
-/// A line that matches.
+/// A line that matches, or one around it.
 pub struct MatchedLine<'a> {
     /// The file.
     pub path: &'a [u8],
@@ -78,6 +80,8 @@ pub struct MatchedLine<'a> {
     pub text: &'a [u8],
     /// Whether it is the first of its file.
     pub is_first: bool,
+    /// Whether it is only near one that matches.
+    pub is_around: bool,
     /// Where the first match begins, if that is known already.
     column: Option<u64>,
     pattern: &'a Pattern,
@@ -127,22 +131,6 @@ pub struct ShownHit {
     pub before: Vec<String>,
     /// The lines after it.
     pub after: Vec<String>,
-}
-
-/// Tells where a query matches in a line.
-pub struct Highlighter(Pattern);
-
-impl Highlighter {
-    /// For a literal or an expression.
-    pub fn new(query: &str, is_regex: bool, case: Case) -> Result<Self, Fault> {
-        let syntax = if is_regex { Syntax::Regex } else { Syntax::Literal };
-        tools::pattern_of(query, syntax, case).map(Self)
-    }
-
-    /// All matches in a line.
-    pub fn matches(&self, line: &[u8]) -> Vec<Range<usize>> {
-        matches(&self.0, line)
-    }
 }
 
 fn matches(pattern: &Pattern, line: &[u8]) -> Vec<Range<usize>> {
@@ -233,7 +221,7 @@ impl Search {
         let jobs = Jobs::new(snapshot, &pattern.requirement, b"", &admit);
         let mut jobs = jobs.map_err(|torn| self.unready(torn.into()))?;
         let most = search.top.unwrap_or(u64::MAX);
-        let wants = Wants { line_numbers: search.line_numbers, hashes: false };
+        let wants = Wants { line_numbers: search.line_numbers, hashes: false, around: search.around, most };
         let (mut printed, mut missed) = (Ok(0), Vec::new());
         let looked = look_in_order(
             &snapshot.index,
@@ -269,9 +257,15 @@ struct Printed<'a> {
     out: Vec<u8>,
     /// Where each line ends, if they are limited.
     ends: Vec<usize>,
+    /// How many lines were gathered that match.
     lines: u64,
     /// How many of them are of the files before the present one.
     lines_before: u64,
+    /// Whether the present file has given no line yet.
+    is_file_start: bool,
+    /// How many lines around are printed, and how many have come since the last that matches.
+    around: usize,
+    since: usize,
     missed: Vec<Vec<u8>>,
 }
 
@@ -291,8 +285,21 @@ impl<'a> Printed<'a> {
             ends: Vec::new(),
             lines: 0,
             lines_before: 0,
+            is_file_start: true,
+            around: search.around,
+            since: 0,
             missed: Vec::new(),
         }
+    }
+
+    fn print(&mut self, path: &[u8], line: &Line<'_>, is_around: bool) {
+        let is_first = std::mem::take(&mut self.is_file_start);
+        if is_first && self.lines > 0 {
+            self.out.extend_from_slice(self.separator);
+        }
+        let Line { number, text, column, .. } = *line;
+        let line = MatchedLine { path, number, text, is_first, is_around, column, pattern: self.pattern };
+        (self.format)(&line, &mut self.out);
     }
 
     fn first_lines(&self, count: u64) -> (&[u8], u64) {
@@ -306,18 +313,30 @@ impl<'a> Printed<'a> {
 
 impl Gather for Printed<'_> {
     fn line(&mut self, path: &[u8], line: Line<'_>) -> bool {
-        let is_first = self.lines == self.lines_before;
-        if is_first && self.lines > 0 {
-            self.out.extend_from_slice(self.separator);
-        }
-        let Line { number, text, column, .. } = line;
-        let line = MatchedLine { path, number, text, is_first, column, pattern: self.pattern };
-        (self.format)(&line, &mut self.out);
+        self.print(path, &line, false);
         self.lines += 1;
+        self.since = 0;
         if self.most < u64::MAX {
             self.ends.push(self.out.len());
         }
-        !self.is_full()
+        // The searcher stops by itself after the lines around the last one.
+        self.around > 0 || !self.is_full()
+    }
+
+    fn around(&mut self, path: &[u8], line: Line<'_>) {
+        self.print(path, &line, true);
+        self.since += 1;
+        if self.since <= self.around
+            && let Some(end) = self.ends.last_mut()
+            && self.lines > self.lines_before
+        {
+            *end = self.out.len();
+        }
+    }
+
+    fn gap(&mut self) {
+        self.out.extend_from_slice(b"--\n");
+        self.since = self.around;
     }
 
     fn mark(&self) -> usize {
@@ -340,9 +359,11 @@ impl Gather for Printed<'_> {
         self.lines = self.lines_before;
         self.ends.truncate(usize::try_from(self.lines).unwrap_or(usize::MAX));
         self.out.truncate(mark);
+        self.is_file_start = true;
     }
 
     fn end_file(&mut self, _: usize, _: Stamp, _: [u8; 32]) {
         self.lines_before = self.lines;
+        self.is_file_start = true;
     }
 }

@@ -30,7 +30,7 @@ mod tools;
 mod walk;
 
 pub use build::{Observer, Phase};
-pub use command::{Answer, BuildReport, Highlighter, LineSearch, MatchedLine, PrintedLines, ShownHit};
+pub use command::{Answer, BuildReport, LineSearch, MatchedLine, PrintedLines, ShownHit};
 pub use pattern::Case;
 pub use search::{DEFAULT_MAX_FILE_BYTES, LARGEST_MAX_FILE_BYTES, Search, SearchConfig};
 pub use surroundings::{Binding, Limits, Surroundings};

@@ -5,7 +5,7 @@
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
 use grep_matcher::Matcher;
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use memchr::{memchr, memrchr};
 use sha2::{Digest, Sha256};
 
@@ -42,6 +42,10 @@ impl Line<'_> {
 pub(crate) trait Gather: Send {
     /// A line; false if no more are wanted.
     fn line(&mut self, path: &[u8], line: Line<'_>) -> bool;
+    /// A line before or after one that matches.
+    fn around(&mut self, _path: &[u8], _line: Line<'_>) {}
+    /// Lines were left out.
+    fn gap(&mut self) {}
     /// How much was gathered so far.
     fn mark(&self) -> usize;
     /// Whether no more is wanted.
@@ -63,6 +67,10 @@ pub(crate) trait Gather: Send {
 pub(crate) struct Wants {
     pub(crate) line_numbers: bool,
     pub(crate) hashes: bool,
+    /// How many lines before and after each.
+    pub(crate) around: usize,
+    /// How many lines of one file at most.
+    pub(crate) most: u64,
 }
 
 /// A file to be looked into.
@@ -144,10 +152,12 @@ impl<'a> Looker<'a> {
             Err(_) => return Looked::Changed(Changed::Unreadable),
         };
         let mark = gather.mark();
-        if let Some(known) = known.filter(|known| known.file.stamp == stamp) {
-            if !known.file.state.is_searched() {
-                return Looked::AsKnown;
-            }
+        let known = known.filter(|known| known.file.stamp == stamp);
+        if known.is_some_and(|known| !known.file.state.is_searched()) {
+            return Looked::AsKnown;
+        }
+        // What lies around a line may lie in other blocks.
+        if let Some(known) = known.filter(|_| self.wants.around == 0) {
             let looked = self.look_at_blocks(path, &file, known, gather);
             // A file that changes while it is read is read again, whole.
             let is_same = gather.mark() == mark || Stamp::of_file(&file).is_ok_and(|after| after == stamp);
@@ -333,6 +343,10 @@ impl<'a> Looker<'a> {
             let searched = self.search(path, &text[..place as usize], 0, 0, gather);
             self.buffer = text;
             searched?;
+        } else if self.wants.around > 0 {
+            let length = self.read(file, 0, 0..usize::try_from(place).unwrap_or(usize::MAX))?;
+            let text = std::mem::take(&mut self.buffer);
+            self.search(path, &text[..length], 0, 0, gather)?;
         } else {
             self.look_at_bytes(path, file, (0..place, place), 0, gather)?;
         }
@@ -362,7 +376,7 @@ impl<'a> Looker<'a> {
             None => (text, start),
         };
         let mut hits = Hits { path, gather, start, line, more: true };
-        if !self.pattern.is_slow || text.len() <= PIECE {
+        if !self.pattern.is_slow || text.len() <= PIECE || self.wants.around > 0 {
             self.searcher.search_slice(self.pattern.matcher(), text, &mut hits)?;
             return Ok(hits.more);
         }
@@ -414,7 +428,13 @@ impl<'a> Looker<'a> {
 
 fn searcher(wants: Wants) -> SearcherBuilder {
     let mut builder = SearcherBuilder::new();
-    builder.line_number(wants.line_numbers).binary_detection(BinaryDetection::none());
+    builder
+        .line_number(wants.line_numbers)
+        .binary_detection(BinaryDetection::none())
+        .before_context(wants.around)
+        .after_context(wants.around)
+        // The lines after the last one are still shown.
+        .max_matches((wants.around > 0 && wants.most < u64::MAX).then_some(wants.most));
     builder
 }
 
@@ -456,6 +476,23 @@ impl Sink for Hits<'_> {
             },
         );
         Ok(self.more)
+    }
+
+    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> io::Result<bool> {
+        let text = found.bytes();
+        let line = Line {
+            number: found.line_number().map_or(0, |number| number + self.line),
+            text: text.strip_suffix(b"\n").unwrap_or(text),
+            start: self.start + found.absolute_byte_offset(),
+            column: None,
+        };
+        self.gather.around(self.path, line);
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.gather.gap();
+        Ok(true)
     }
 }
 

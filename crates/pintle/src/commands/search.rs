@@ -11,7 +11,7 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use pintle_contract::Fault;
-use pintle_search::{Answer, Case, Highlighter, LineSearch, MatchedLine, Search, ShownHit};
+use pintle_search::{Answer, Case, LineSearch, MatchedLine, Search, ShownHit};
 use serde_json::json;
 
 use crate::{
@@ -33,7 +33,7 @@ pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
         return Err("INVALID_REQUEST: --kind is for symbols (add --match symbol, or leave it out)".into());
     }
     let is_text = matches!(arguments.matching, MatchHow::Literal | MatchHow::Regex);
-    let printed = match is_text && !arguments.json && arguments.context == 0 {
+    let printed = match is_text && !arguments.json {
         true => print_lines(&search, &arguments),
         false => print_hits(&search, &arguments),
     };
@@ -98,8 +98,13 @@ fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<io::Resul
         globs: &arguments.path,
         language: arguments.lang.as_deref(),
         top: arguments.top,
+        around: arguments.context as usize,
         line_numbers: look.has_numbers,
-        separator: if look.has_heading { b"\n" } else { b"" },
+        separator: match (look.has_heading, arguments.context) {
+            (true, _) => b"\n",
+            (false, 0) => b"",
+            (false, _) => b"--\n",
+        },
     };
     let format = |line: &MatchedLine<'_>, out: &mut Vec<u8>| write_line(line, &look, out);
     let mut stdout = io::stdout().lock();
@@ -122,6 +127,7 @@ fn case(arguments: &SearchArguments) -> Case {
 }
 
 fn write_line(line: &MatchedLine<'_>, look: &Look, out: &mut Vec<u8>) {
+    let mark = if line.is_around { b'-' } else { b':' };
     if look.has_heading {
         if line.is_first {
             styled(line.path, PATH, look, out);
@@ -129,17 +135,17 @@ fn write_line(line: &MatchedLine<'_>, look: &Look, out: &mut Vec<u8>) {
         }
     } else {
         styled(line.path, PATH, look, out);
-        out.push(b':');
+        out.push(mark);
     }
     if look.has_numbers {
         styled(line.number.to_string().as_bytes(), NUMBER, look, out);
-        out.push(b':');
+        out.push(mark);
     }
-    if look.has_columns {
+    if look.has_columns && !line.is_around {
         out.extend(line.column().to_string().as_bytes());
         out.push(b':');
     }
-    let matches = if look.is_colored { line.matches() } else { Vec::new() };
+    let matches = if look.is_colored && !line.is_around { line.matches() } else { Vec::new() };
     highlighted(line.text, &matches, look, out);
     out.push(b'\n');
 }
@@ -155,7 +161,7 @@ fn styled(text: &[u8], style: Style, look: &Look, out: &mut Vec<u8>) {
     }
 }
 
-/// Hits with what surrounds them, ranked ones, and all as JSON.
+/// Ranked hits, and all as JSON.
 fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result<u64>, Fault> {
     let mut question = json!({
         "query": arguments.query,
@@ -191,14 +197,7 @@ fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result
         output::json(&json);
         return Ok(Ok(hits.len() as u64));
     }
-    let look = Look::new(arguments);
-    let highlighter = match look.is_colored && !is_ranked {
-        true => {
-            Some(Highlighter::new(&arguments.query, arguments.matching == MatchHow::Regex, case(arguments))?)
-        }
-        false => None,
-    };
-    let printer = Printer { look, has_context: arguments.context > 0, is_ranked, highlighter };
+    let printer = Printer { look: Look::new(arguments), has_context: arguments.context > 0 };
     let mut out = Vec::new();
     for of_file in hits.chunk_by(|one, next| one.path == next.path) {
         printer.write(of_file, &mut out);
@@ -207,12 +206,10 @@ fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result
     Ok(stdout.write_all(&out).and_then(|()| stdout.flush()).map(|()| hits.len() as u64))
 }
 
-/// Writes hits with the lines around them.
+/// Writes ranked hits with the lines around them.
 struct Printer {
     look: Look,
     has_context: bool,
-    is_ranked: bool,
-    highlighter: Option<Highlighter>,
 }
 
 impl Printer {
@@ -249,17 +246,13 @@ impl Printer {
                 out.push(mark);
             }
             // Where the order is not that of lines, a line without its number is hard to find.
-            if look.has_numbers || self.is_ranked {
-                styled(number.to_string().as_bytes(), NUMBER, look, out);
-                out.push(mark);
-            }
+            styled(number.to_string().as_bytes(), NUMBER, look, out);
+            out.push(mark);
             if let Some(column) = column.filter(|_| look.has_columns) {
                 out.extend(column.to_string().as_bytes());
                 out.push(b':');
             }
-            let highlighter = self.highlighter.as_ref().filter(|_| column.is_some());
-            let matches = highlighter.map_or(Vec::new(), |highlighter| highlighter.matches(text.as_bytes()));
-            highlighted(text.as_bytes(), &matches, look, out);
+            out.extend(text.as_bytes());
             out.push(b'\n');
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn search_text(
     let mut hits: Vec<Found> = Vec::new();
     // One more than wanted tells that there are more.
     let most = query.top + 1;
-    let wants = Wants { line_numbers: true, hashes: true };
+    let wants = Wants { line_numbers: true, hashes: true, around: 0, most: u64::MAX };
     look_in_order(
         &snapshot.index,
         &mut jobs,
