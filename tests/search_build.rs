@@ -665,54 +665,33 @@ fn an_index_that_is_torn_while_a_server_has_it_open_does_not_end_the_server() {
     let (index, whole) = (world.index(), world.path("whole"));
     let mut random = Random(9);
     let mut failures = Vec::new();
-    for name in names(&whole).into_iter().filter(|name| name != "lock") {
-        let length = fs::metadata(whole.join(&name)).expect("there").len();
-        for round in 0..rounds(2, 40) {
-            restore(&whole, &index);
-            let mut server = world.start();
-            assert_eq!(all_hits(&mut server).expect("answers"), right);
-            // In place, where the server may have mapped it.
-            let file = fs::File::options().write(true).open(index.join(&name)).expect("opens");
-            let left = [0, random.next() % length, length - 1, length / 2][round % 4];
-            file.set_len(left).expect("truncates");
-            println!("{name} cut to {left} of {length}");
-            if let Err(problem) = see_repaired(&mut server, &right, false) {
-                failures.push(format!("{name} cut to {left} of {length}: {problem}"));
-            }
-            server.finish();
-        }
-    }
-    // Something else is written over it, in the same length.
-    for name in names(&whole).into_iter().filter(|name| name != "lock") {
+    let mut see = |what: String, is_gone: bool, damage: &dyn Fn()| {
+        println!("{what}");
         restore(&whole, &index);
         let mut server = world.start();
         assert_eq!(all_hits(&mut server).expect("answers"), right);
-        let length = usize::try_from(fs::metadata(whole.join(&name)).expect("there").len()).expect("small");
-        let mut file = fs::File::options().write(true).open(index.join(&name)).expect("opens");
-        std::io::Write::write_all(&mut file, &vec![0; length]).expect("writes");
-        if let Err(problem) = see_repaired(&mut server, &right, false) {
-            failures.push(format!("{name} overwritten: {problem}"));
+        damage();
+        if let Err(problem) = see_repaired(&mut server, &right, is_gone) {
+            failures.push(format!("{what}: {problem}"));
         }
         server.finish();
+    };
+    // In place, where the server may have mapped it.
+    let opened = |name: &str| fs::File::options().write(true).open(index.join(name)).expect("opens");
+    for name in names(&whole).into_iter().filter(|name| name != "lock") {
+        let length = fs::metadata(whole.join(&name)).expect("there").len();
+        for round in 0..rounds(2, 40) {
+            let left = [0, random.next() % length, length - 1, length / 2][round % 4];
+            let cut = || opened(&name).set_len(left).expect("truncates");
+            see(format!("{name} cut to {left} of {length}"), false, &cut);
+        }
+        let zeros = vec![0; usize::try_from(length).expect("small")];
+        let overwrite = || std::io::Write::write_all(&mut opened(&name), &zeros).expect("writes");
+        see(format!("{name} overwritten in the same length"), false, &overwrite);
     }
-    // All of it is gone.
-    restore(&whole, &index);
-    let mut server = world.start();
-    assert_eq!(all_hits(&mut server).expect("answers"), right);
-    fs::remove_dir_all(world.state()).expect("removes");
-    if let Err(problem) = see_repaired(&mut server, &right, true) {
-        failures.push(format!("the state folder is gone: {problem}"));
-    }
-    server.finish();
-    // Another one lies in its place.
-    restore(&whole, &index);
-    let mut server = world.start();
-    assert_eq!(all_hits(&mut server).expect("answers"), right);
-    restore(&other.index(), &index);
-    if let Err(problem) = see_repaired(&mut server, &right, false) {
-        failures.push(format!("another root's index: {problem}"));
-    }
-    server.finish();
+    let remove = || fs::remove_dir_all(world.state()).expect("removes");
+    see("the state folder is gone".into(), true, &remove);
+    see("another root's index".into(), false, &|| restore(&other.index(), &index));
     assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
 }
 

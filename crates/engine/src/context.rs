@@ -73,7 +73,8 @@ pub struct CallContext {
     pub(crate) largest_result: usize,
 }
 
-pub(crate) fn result_too_large(bytes: usize, limit: usize) -> Fault {
+/// The fault of a result that has, or would have, so many bytes.
+pub fn result_too_large(bytes: usize, limit: usize) -> Fault {
     Fault::new(
         ErrorCode::InvalidRequest,
         format!("the result has {bytes} bytes; at most {limit} are allowed"),
@@ -99,11 +100,6 @@ impl CallContext {
     /// How many bytes a result may have. What a caller could ask for without end is refused before it is gathered.
     pub fn largest_result(&self) -> usize {
         self.largest_result
-    }
-
-    /// The fault of a result that has, or would have, so many bytes.
-    pub fn result_too_large(&self, bytes: usize) -> Fault {
-        result_too_large(bytes, self.largest_result)
     }
 
     /// Who is calling.

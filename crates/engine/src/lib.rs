@@ -27,7 +27,7 @@ pub use aside::{LARGE, aside_if};
 pub use cancel::{Cancel, CancelReason, InFlight};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use clock::Clock;
-pub use context::{CallContext, Caller};
+pub use context::{CallContext, Caller, result_too_large};
 pub use engine::{CallRequest, Engine, Options, Outcome, Target, Timeouts, Transport};
 pub use envelope::{EnvelopeMode, Message, Opened, Refused};
 pub use log::{CallLog, Level};

@@ -47,11 +47,6 @@ impl<'a> Plan<'a> {
         Ok(Self { segment, required: Part::new(segment, required)? })
     }
 
-    /// Whether the index rules nothing out.
-    pub(crate) fn leaves_all(&self) -> bool {
-        matches!(self.required, Part::All)
-    }
-
     /// Whether the index rules everything out.
     pub(crate) fn leaves_nothing(&self) -> bool {
         matches!(&self.required, Part::Some(parts) if parts.is_empty())

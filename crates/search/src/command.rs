@@ -13,7 +13,7 @@ use pintle_engine::{CallContext, Caller};
 use serde_json::Value;
 
 use crate::{
-    build::{Mode, Observer, threads},
+    build::{Mode, Observer},
     in_order::look_in_order,
     jobs::Jobs,
     live::Snapshot,
@@ -226,7 +226,6 @@ impl Search {
         let looked = look_in_order(
             &snapshot.index,
             &mut jobs,
-            threads,
             || Looker::new(&self.root, pattern, wants, snapshot.manifest.limit, &|| false),
             || Printed::new(search, pattern, format),
             |gathered| {

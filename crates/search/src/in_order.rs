@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    build::threads,
     index::Index,
     jobs::Jobs,
     look::{Changed, Gather, Job, Looked, Looker},
@@ -26,7 +27,6 @@ const AHEAD: usize = 64;
 pub(crate) fn look_in_order<'a, G: Gather>(
     index: &Index,
     jobs: &mut Jobs<'_>,
-    threads: fn() -> usize,
     looker: impl Fn() -> Looker<'a> + Sync,
     gather: impl Fn() -> G + Sync,
     mut take: impl FnMut(G) -> bool,

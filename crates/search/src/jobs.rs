@@ -136,9 +136,6 @@ impl<'a> SegmentJobs<'a> {
         let files = self.next..end.max(self.next + 1);
         self.next = files.end;
         let window = start..table.blocks_of(file, files.end - 1)?.end;
-        if self.plan.leaves_all() {
-            return files.into_iter().try_for_each(|file| self.add(file, None, admit, out));
-        }
         let Some(candidates) = self.plan.candidates(window)? else {
             return files.into_iter().try_for_each(|file| self.add(file, None, admit, out));
         };

@@ -461,31 +461,29 @@ struct Hits<'a> {
     more: bool,
 }
 
+impl Hits<'_> {
+    /// A line of the text that is searched, as a line of the file.
+    fn line<'a>(&self, number: Option<u64>, offset: u64, text: &'a [u8]) -> Line<'a> {
+        Line {
+            number: number.map_or(0, |number| number + self.line),
+            text: text.strip_suffix(b"\n").unwrap_or(text),
+            start: self.start + offset,
+            column: None,
+        }
+    }
+}
+
 impl Sink for Hits<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let text = found.bytes();
-        self.more = self.gather.line(
-            self.path,
-            Line {
-                number: found.line_number().map_or(0, |number| number + self.line),
-                text: text.strip_suffix(b"\n").unwrap_or(text),
-                start: self.start + found.absolute_byte_offset(),
-                column: None,
-            },
-        );
+        let line = self.line(found.line_number(), found.absolute_byte_offset(), found.bytes());
+        self.more = self.gather.line(self.path, line);
         Ok(self.more)
     }
 
     fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> io::Result<bool> {
-        let text = found.bytes();
-        let line = Line {
-            number: found.line_number().map_or(0, |number| number + self.line),
-            text: text.strip_suffix(b"\n").unwrap_or(text),
-            start: self.start + found.absolute_byte_offset(),
-            column: None,
-        };
+        let line = self.line(found.line_number(), found.absolute_byte_offset(), found.bytes());
         self.gather.around(self.path, line);
         Ok(true)
     }

@@ -11,7 +11,7 @@ use std::{
 
 use pintle_auth::Scopes;
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use pintle_engine::{CallContext, DynTool};
+use pintle_engine::{CallContext, DynTool, result_too_large};
 use pintle_files::Files;
 
 use crate::{
@@ -320,9 +320,8 @@ impl Search {
                 Fault::new(ErrorCode::NoIndex, "the index is damaged or of another version, and is not used")
                     .hint(damaged)
             }
-            Unready::TooLarge(bytes) => {
-                Fault::new(ErrorCode::InvalidRequest, format!("the result has {bytes} bytes"))
-            }
+            Unready::TooLarge { bytes, most } => result_too_large(bytes, most)
+                .hint("ask for fewer hits with `top`, or for fewer lines around them with `context`"),
             Unready::Ended => Fault::new(ErrorCode::Cancelled, "the call was ended"),
             Unready::Failed(error) => match error.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

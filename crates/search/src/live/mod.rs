@@ -48,8 +48,8 @@ pub(crate) enum Unready {
     Damaged,
     /// Nobody waits any more.
     Ended,
-    /// The answer would be larger than is allowed: it would have so many bytes at least.
-    TooLarge(usize),
+    /// The answer would be larger than is allowed: it would have so many bytes at least, and may have `most`.
+    TooLarge { bytes: usize, most: usize },
     /// Something else went wrong.
     Failed(io::Error),
 }

@@ -66,7 +66,10 @@ impl Room {
     /// Makes room for a hit.
     pub(crate) fn take(&mut self, hit: &Hit) -> Result<(), Unready> {
         self.taken = self.taken.saturating_add(hit.bytes());
-        if self.taken > self.most { Err(Unready::TooLarge(self.taken)) } else { Ok(()) }
+        match self.taken > self.most {
+            true => Err(Unready::TooLarge { bytes: self.taken, most: self.most }),
+            false => Ok(()),
+        }
     }
 }
 

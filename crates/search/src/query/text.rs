@@ -8,7 +8,6 @@ use super::{
     hit::{Room, cut_text},
 };
 use crate::{
-    build::threads,
     in_order::look_in_order,
     jobs::Jobs,
     live::{Snapshot, Unready},
@@ -47,7 +46,6 @@ pub(crate) fn search_text(
     look_in_order(
         &snapshot.index,
         &mut jobs,
-        threads,
         || Looker::new(root, query.pattern, wants, snapshot.manifest.limit, has_ended),
         || Hits { query, found: Vec::new(), most },
         |mut gathered| {

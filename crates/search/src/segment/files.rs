@@ -5,7 +5,7 @@ use std::{
     ops::Range,
 };
 
-use super::paged::{PagedFile, PagedWriter, Section, Torn};
+use super::paged::{PagedFile, PagedWriter, Section, Torn, partition_point};
 use crate::stamp::Stamp;
 
 const RECORDS: Section = 1;
@@ -162,30 +162,15 @@ impl FileTable {
 
     /// The file that a block belongs to.
     pub(crate) fn file_of_block(&self, file: &PagedFile, block: u32) -> Result<u32, Torn> {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if file.number(&self.first_blocks, middle as usize + 1)? <= block {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        if low < self.count { Ok(low) } else { Err(Torn) }
+        let all = 0..self.count as usize;
+        let found = partition_point(all, |number| Ok(file.number(&self.first_blocks, number + 1)? <= block))?;
+        u32::try_from(found).ok().filter(|found| *found < self.count).ok_or(Torn)
     }
 
     /// The number of the first file whose path is not less.
     pub(crate) fn lower_bound(&self, file: &PagedFile, path: &[u8]) -> Result<u32, Torn> {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.path(file, middle)? < path {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
+        let all = 0..self.count as usize;
+        Ok(partition_point(all, |number| Ok(self.path(file, number as u32)? < path))? as u32)
     }
 
     /// The number of a path.

@@ -127,6 +127,23 @@ impl Write for PagedWriter {
     }
 }
 
+/// The first number within a range for which a condition does not hold, if it holds for all before and none after.
+pub(crate) fn partition_point(
+    within: Range<usize>,
+    holds: impl Fn(usize) -> Result<bool, Torn>,
+) -> Result<usize, Torn> {
+    let (mut low, mut high) = (within.start, within.end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if holds(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
 /// Such a file, mapped.
 pub(crate) struct PagedFile {
     map: Mmap,

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     files::{FileTable, FileTableWriter, KnownFile},
-    paged::{PagedFile, PagedWriter, Section, Torn},
+    paged::{PagedFile, PagedWriter, Section, Torn, partition_point},
 };
 use crate::{
     grams::{Gram, Run, codec::List, merge},
@@ -196,36 +196,18 @@ impl TextSegment {
     /// Where the list of the blocks that a gram occurs in lies; nowhere if the gram occurs in none.
     pub(crate) fn find_list(&self, gram: Gram) -> Result<Option<Range<usize>>, Torn> {
         // Samples tell in which page to look: each page that is touched must be checked.
-        let sample = self.first_not(&self.samples, 0..self.samples.len() / 4, |sample| sample <= gram)?;
+        let samples = 0..self.samples.len() / 4;
+        let sample = partition_point(samples, |place| Ok(self.file.number(&self.samples, place)? <= gram))?;
         let Some(sample) = sample.checked_sub(1) else { return Ok(None) };
         let count = self.grams.len() / 4;
         let near = sample * SAMPLED..((sample + 1) * SAMPLED).min(count);
-        let place = self.first_not(&self.grams, near.clone(), |known| known < gram)?;
+        let place = partition_point(near.clone(), |place| Ok(self.file.number(&self.grams, place)? < gram))?;
         if place == near.end || self.file.number(&self.grams, place)? != gram {
             return Ok(None);
         }
         let start = self.file.number(&self.places, place)? as usize;
         let end = self.file.number(&self.places, place + 1)? as usize;
         if start < end { Ok(Some(start..end)) } else { Err(Torn) }
-    }
-
-    /// The first of some ascending numbers of a section that a condition does not hold for.
-    fn first_not(
-        &self,
-        section: &Range<usize>,
-        within: Range<usize>,
-        holds: impl Fn(u32) -> bool,
-    ) -> Result<usize, Torn> {
-        let (mut low, mut high) = (within.start, within.end);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if holds(self.file.number(section, middle)?) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
     }
 
     /// The list that lies at a place.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Coverage;
 use crate::{
-    live::{Snapshot, Unready},
+    live::Snapshot,
     pattern::{Case, Pattern, Syntax},
     query::{
         Cursor, Filter, Hit, Page, TextQuery, find_names, find_words, fingerprint, ranked::Slice, search_text,
@@ -184,12 +184,7 @@ fn run(
             find_names(&search.root, snapshot, query, &filter, &slice, &has_ended)
         }
     };
-    let page = page.map_err(|unready| match unready {
-        Unready::TooLarge(bytes) => call
-            .result_too_large(bytes)
-            .hint("ask for fewer hits with `top`, or for fewer lines around them with `context`"),
-        unready => search.unready(unready),
-    })?;
+    let page = page.map_err(|unready| search.unready(unready))?;
     let Some(Page { hits, total, has_more, next }) = page else {
         let message = "the index has no words and symbols yet; they are built after the text";
         return Err(Fault::new(ErrorCode::NoIndex, message)
