@@ -47,9 +47,9 @@ impl<'a> Plan<'a> {
         Ok(Self { segment, required: Part::new(segment, required)? })
     }
 
-    /// Whether the index rules everything out.
-    pub(crate) fn leaves_nothing(&self) -> bool {
-        matches!(&self.required, Part::Some(parts) if parts.is_empty())
+    /// How much the index leaves, in bytes of lists; nothing if it rules everything out.
+    pub(crate) fn leaves(&self) -> usize {
+        self.required.leaves()
     }
 
     /// The blocks within a window that have what is required, ascending; `None` if nothing is ruled out. No window

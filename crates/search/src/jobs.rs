@@ -20,6 +20,8 @@ pub(crate) type Admit<'a> = dyn Fn(&[u8], u8) -> bool + 'a;
 /// How many blocks the first batch is chosen from; each later one from `GROWTH` times as many.
 const FIRST_WINDOW: u32 = 64;
 const GROWTH: u32 = 4;
+/// A list of so many bytes has so few blocks that all of them are one batch: each window has pages to be checked.
+const NARROW: usize = 256;
 
 /// The files that may match, in the order of their paths.
 pub(crate) struct Jobs<'a> {
@@ -49,7 +51,9 @@ impl<'a> Jobs<'a> {
             SegmentJobs::new(segment, number, required, start)
         });
         let first = segments.next().transpose()?;
-        let mut jobs = Self { first, window: FIRST_WINDOW, others: VecDeque::new(), snapshot, admit };
+        let is_narrow = first.as_ref().is_some_and(|first| first.plan.leaves() <= NARROW);
+        let window = if is_narrow { u32::MAX } else { FIRST_WINDOW };
+        let mut jobs = Self { first, window, others: VecDeque::new(), snapshot, admit };
         let mut others = Vec::new();
         for segment in segments {
             let mut segment = segment?;
@@ -110,7 +114,7 @@ impl<'a> SegmentJobs<'a> {
         let text = &segment.text;
         let plan = Plan::new(text, required)?;
         let whole = text.whole_files()?.into_iter().peekable();
-        let is_void = plan.leaves_nothing() && whole.len() == 0;
+        let is_void = plan.leaves() == 0 && whole.len() == 0;
         let next = if is_void { text.files().count() } else { next };
         Ok(Self { segment, number, plan, whole, next })
     }

@@ -22,7 +22,7 @@ use crate::{index::Index, stamp::Stamp};
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
 /// Rises with the meaning of what is stored: an index of another version is built anew.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The place of the index of one root.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ mod stepwise;
 use std::sync::OnceLock;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use regex_syntax::ParserBuilder;
+use regex_syntax::{ParserBuilder, is_meta_character};
 
 pub(crate) use require::Requirement;
 use stepwise::Stepwise;
@@ -65,19 +65,21 @@ impl Pattern {
             Case::Insensitive => true,
             Case::Smart => smart_case::ignores_case(&expression),
         };
-        let matcher = OnceLock::new();
-        // A literal within a line is always an expression.
-        if syntax == Syntax::Regex || query.contains(['\n', '\0']) {
-            let made =
-                matcher_of(&expression, is_insensitive).map_err(|error| explain(&error.to_string()))?;
-            let _ = matcher.set(made);
-        }
         let parsed = ParserBuilder::new()
             .utf8(false)
             .multi_line(true)
             .case_insensitive(is_insensitive)
             .build()
             .parse(&expression);
+        let matcher = OnceLock::new();
+        // A literal within a line is always an expression; of others only the compiler knows.
+        let is_literal = syntax == Syntax::Literal || !query.contains(is_meta_character);
+        let is_plain = is_literal && !query.contains(['\n', '\0']);
+        if !is_plain {
+            let made =
+                matcher_of(&expression, is_insensitive).map_err(|error| explain(&error.to_string()))?;
+            let _ = matcher.set(made);
+        }
         // What cannot be told asks for nothing, and every block is looked at.
         let requirement = parsed.map_or(Requirement::Anything, |expression| Requirement::of(&expression));
         let is_slow = syntax == Syntax::Regex;

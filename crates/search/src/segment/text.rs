@@ -17,12 +17,12 @@ use crate::{
 
 const LINES: Section = 10;
 const LISTS: Section = 11;
-/// The grams, four bytes each, and the place of each one's list.
+/// Each gram with the place where its list begins, four bytes each, and at last the place where the last one ends. They
+/// lie side by side so that one page tells both.
 const GRAMS: Section = 12;
-const PLACES: Section = 13;
-/// Every so manieth gram, of those that a page holds.
+/// Every so manieth gram. Those between two samples nearly always lie in one page.
 const SAMPLES: Section = 17;
-const SAMPLED: usize = 4096;
+const SAMPLED: usize = 512;
 /// Files that must be searched whole.
 const WHOLE: Section = 14;
 
@@ -84,22 +84,19 @@ pub(crate) fn write_text_segment(
         out.write_all(&[0])?;
     }
     out.begin(LISTS)?;
-    let (mut grams, mut places) = (Vec::new(), Vec::new());
+    let mut grams = Vec::new();
     merge(runs, blocks, threads, has_ended, |merged| {
         let start = u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?;
         for (gram, place) in merged.grams {
-            grams.push(gram);
-            places.push(start.checked_add(place).ok_or(io::ErrorKind::FileTooLarge)?);
+            grams.push([gram, start.checked_add(place).ok_or(io::ErrorKind::FileTooLarge)?]);
         }
         out.write_all(&merged.lists)
     })?;
-    places.push(u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?);
+    let end = u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     out.begin(SAMPLES)?;
-    write_numbers(grams.iter().copied().step_by(SAMPLED), &mut out)?;
+    write_numbers(grams.iter().step_by(SAMPLED).map(|[gram, _]| *gram), &mut out)?;
     out.begin(GRAMS)?;
-    write_numbers(grams.into_iter(), &mut out)?;
-    out.begin(PLACES)?;
-    write_numbers(places.into_iter(), &mut out)?;
+    write_numbers(grams.into_iter().flatten().chain([Gram::MAX, end]), &mut out)?;
     out.finish()
 }
 
@@ -118,7 +115,6 @@ pub(crate) struct TextSegment {
     lists: Range<usize>,
     samples: Range<usize>,
     grams: Range<usize>,
-    places: Range<usize>,
     whole: Range<usize>,
 }
 
@@ -126,13 +122,14 @@ impl TextSegment {
     pub(crate) fn open(path: &Path, seal: u64) -> io::Result<Self> {
         let file = PagedFile::open(path, seal)?;
         let files = FileTable::open(&file).map_err(Torn::into_error)?;
-        let [lines, lists, samples, grams, places, whole] =
-            [LINES, LISTS, SAMPLES, GRAMS, PLACES, WHOLE].map(|section| file.section(section));
-        let are_sampled = samples.len() / 4 == (grams.len() / 4).div_ceil(SAMPLED);
-        if lines.len() != files.blocks() as usize * 4 || places.len() != grams.len() + 4 || !are_sampled {
+        let [lines, lists, samples, grams, whole] =
+            [LINES, LISTS, SAMPLES, GRAMS, WHOLE].map(|section| file.section(section));
+        let count = (grams.len() / 8).checked_sub(1);
+        let are_sampled = count.is_some_and(|count| samples.len() / 4 == count.div_ceil(SAMPLED));
+        if lines.len() != files.blocks() as usize * 4 || !are_sampled {
             return Err(Torn.into_error());
         }
-        Ok(Self { file, files, lines, lists, samples, grams, places, whole })
+        Ok(Self { file, files, lines, lists, samples, grams, whole })
     }
 
     pub(crate) fn is_whole(&self) -> bool {
@@ -199,14 +196,15 @@ impl TextSegment {
         let samples = 0..self.samples.len() / 4;
         let sample = partition_point(samples, |place| Ok(self.file.number(&self.samples, place)? <= gram))?;
         let Some(sample) = sample.checked_sub(1) else { return Ok(None) };
-        let count = self.grams.len() / 4;
+        let known = |record: usize| self.file.number(&self.grams, record * 2);
+        let begins = |record: usize| self.file.number(&self.grams, record * 2 + 1);
+        let count = self.grams.len() / 8 - 1;
         let near = sample * SAMPLED..((sample + 1) * SAMPLED).min(count);
-        let place = partition_point(near.clone(), |place| Ok(self.file.number(&self.grams, place)? < gram))?;
-        if place == near.end || self.file.number(&self.grams, place)? != gram {
+        let record = partition_point(near.clone(), |record| Ok(known(record)? < gram))?;
+        if record == near.end || known(record)? != gram {
             return Ok(None);
         }
-        let start = self.file.number(&self.places, place)? as usize;
-        let end = self.file.number(&self.places, place + 1)? as usize;
+        let (start, end) = (begins(record)? as usize, begins(record + 1)? as usize);
         if start < end { Ok(Some(start..end)) } else { Err(Torn) }
     }
 
