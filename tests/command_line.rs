@@ -7,6 +7,20 @@ use serde_json::{Value, json};
 use crate::support::{data, pintle, run};
 
 #[test]
+fn the_schemas_of_every_tool_compile() {
+    let (_, output, _) = run(pintle().args(["tools", "--json"]).current_dir(data()), b"");
+    let listed: Value = serde_json::from_str(&output).expect("JSON");
+    let tools = listed["tools"].as_array().expect("tools");
+    assert!(!tools.is_empty());
+    for tool in tools {
+        for schema in ["inputSchema", "outputSchema"] {
+            let compiled = jsonschema::draft202012::new(&tool[schema]);
+            assert!(tool[schema].is_object() && compiled.is_ok(), "{} of {}", schema, tool["name"]);
+        }
+    }
+}
+
+#[test]
 fn tools_lists_every_tool_for_people_and_programs() {
     let (code, output, _) = run(pintle().arg("tools").current_dir(data()), b"");
     assert_eq!(code, Some(0));

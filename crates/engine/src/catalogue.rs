@@ -31,15 +31,14 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Compiles the tool's schemas.
-    pub(crate) fn new(tool: Arc<dyn DynTool>, registry: &SchemaRegistry) -> Result<Self, Fault> {
+    pub(crate) fn new(tool: Arc<dyn DynTool>, registry: &SchemaRegistry) -> Self {
         let definition = tool.definition();
-        Ok(Self {
+        Self {
             id: tool_id(&definition.name),
-            input: registry.load(&definition.input_schema)?,
-            output: registry.load(&definition.output_schema)?,
+            input: registry.declare(&definition.input_schema),
+            output: registry.declare(&definition.output_schema),
             tool,
-        })
+        }
     }
 }
 
@@ -48,15 +47,15 @@ impl Entry {
 pub enum CatalogueError {
     /// Two tools answer to one name.
     NameTaken(String),
-    /// A tool's schema is unusable.
-    BadSchema(String, Fault),
+    /// A schema of the contract is unusable.
+    BadSchema(Fault),
 }
 
 impl fmt::Display for CatalogueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NameTaken(name) => write!(f, "two tools answer to the name `{name}`"),
-            Self::BadSchema(name, fault) => write!(f, "tool `{name}`: {fault}"),
+            Self::BadSchema(fault) => write!(f, "{fault}"),
         }
     }
 }
@@ -89,12 +88,10 @@ impl Catalogue {
                 return Err(CatalogueError::NameTaken(spelling.clone()));
             }
         }
-        let entry =
-            Entry::new(tool, registry).map_err(|fault| CatalogueError::BadSchema(name.clone(), fault))?;
         if alias != name {
             self.aliases.insert(alias, name.clone());
         }
-        self.tools.insert(name, Arc::new(entry));
+        self.tools.insert(name, Arc::new(Entry::new(tool, registry)));
         Ok(())
     }
 

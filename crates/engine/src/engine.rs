@@ -218,15 +218,14 @@ impl Engine {
         log: CallLog,
     ) -> Result<Self, CatalogueError> {
         let registry = SchemaRegistry::default();
-        let built_in = |fault| CatalogueError::BadSchema("built-in".into(), fault);
         let resources: Arc<[Arc<dyn Resources>]> = resources.into();
         let read_resource = erase(ReadResource(Arc::clone(&resources)));
         Ok(Self {
-            read_resource: Arc::new(Entry::new(read_resource, &registry).map_err(built_in)?),
+            read_resource: Arc::new(Entry::new(read_resource, &registry)),
             resources,
             catalogue: Catalogue::new(tools, &registry, &options.tooling_version)?,
-            envelope_schema: registry.load_envelope().map_err(built_in)?,
-            tool_io_schema: registry.load_invocation().map_err(built_in)?,
+            envelope_schema: registry.load_envelope().map_err(CatalogueError::BadSchema)?,
+            tool_io_schema: registry.load_invocation().map_err(CatalogueError::BadSchema)?,
             admission: Admission::new(options.running, options.waiting),
             idempotency: IdempotencyStore::default(),
             clock: Clock::new(options.deterministic),

@@ -1,11 +1,11 @@
-//! Compiled schemas, each compiled once, and mismatches told so that they teach.
+//! Schemas, each compiled once, and mismatches told so that they teach.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Validator, error::ValidationErrorKind};
 use pintle_contract::{
     ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_ID_PREFIX, TOOL_IO_SCHEMA, fingerprint, nearest,
 };
@@ -13,35 +13,35 @@ use serde_json::{Value, json};
 
 use crate::catalogue::Catalogue;
 
-/// Compiled schemas by fingerprint: tools that share a schema share its validator.
+/// Schemas by fingerprint: tools that share a schema share its validator.
 #[derive(Default)]
 pub struct SchemaRegistry {
     compiled: Mutex<HashMap<Fingerprint, Arc<CompiledSchema>>>,
 }
 
 impl SchemaRegistry {
-    /// The validator of a schema. Nothing is ever fetched: a reference that leaves the schema fails.
+    /// The validator of a schema that comes from outside: it must compile. Nothing is ever fetched: a reference that
+    /// leaves the schema fails.
     pub fn load(&self, schema: &Value) -> Result<Arc<CompiledSchema>, Fault> {
-        let key = fingerprint(schema);
-        if let Some(known) = self.lock().get(&key) {
-            return Ok(Arc::clone(known));
-        }
-        let validator = jsonschema::draft202012::options()
-            .offline()
-            .build(schema)
-            .map_err(|error| Fault::internal(format!("a schema does not compile: {error}")))?;
-        let compiled = Arc::new(CompiledSchema { schema: schema.clone(), validator });
-        Ok(Arc::clone(self.lock().entry(key).or_insert(compiled)))
+        let declared = self.declare(schema);
+        declared.validator()?;
+        Ok(declared)
+    }
+
+    /// A schema of our own, compiled when it is first used: most servers are asked for a few of their tools.
+    pub(crate) fn declare(&self, schema: &Value) -> Arc<CompiledSchema> {
+        let declare = || Arc::new(CompiledSchema { schema: schema.clone(), validator: OnceLock::new() });
+        Arc::clone(self.lock().entry(fingerprint(schema)).or_insert_with(declare))
     }
 
     /// The validator of the envelope.
     pub fn load_envelope(&self) -> Result<Arc<CompiledSchema>, Fault> {
-        self.load(&parse(ENVELOPE_SCHEMA)?)
+        Ok(self.declare(&parse(ENVELOPE_SCHEMA)?))
     }
 
     /// The validator of the params of `mcp.tool.invoke`, whatever tool they name.
     pub(crate) fn load_invocation(&self) -> Result<Arc<CompiledSchema>, Fault> {
-        self.load(&parse(TOOL_IO_SCHEMA)?)
+        Ok(self.declare(&parse(TOOL_IO_SCHEMA)?))
     }
 
     /// The validators of an invocation of the tool with this id.
@@ -78,7 +78,7 @@ fn parse(schema: &str) -> Result<Value, Fault> {
 /// A schema with its validator.
 pub struct CompiledSchema {
     schema: Value,
-    validator: jsonschema::Validator,
+    validator: OnceLock<Validator>,
 }
 
 /// One way in which a value does not match.
@@ -91,15 +91,29 @@ pub struct Mismatch {
 }
 
 impl CompiledSchema {
-    /// Whether the value matches.
+    fn validator(&self) -> Result<&Validator, Fault> {
+        if let Some(known) = self.validator.get() {
+            return Ok(known);
+        }
+        let compiled = jsonschema::draft202012::options().offline().build(&self.schema);
+        let compiled =
+            compiled.map_err(|error| Fault::internal(format!("a schema does not compile: {error}")))?;
+        Ok(self.validator.get_or_init(|| compiled))
+    }
+
+    /// Whether the value matches. Nothing matches a schema that does not compile.
     pub fn accepts(&self, value: &Value) -> bool {
-        self.validator.is_valid(value)
+        self.validator().is_ok_and(|validator| validator.is_valid(value))
     }
 
     /// All ways in which the value does not match; `noun` is what a member is called.
     pub fn mismatches(&self, value: &Value, noun: &str) -> Vec<Mismatch> {
+        let validator = match self.validator() {
+            Ok(validator) => validator,
+            Err(fault) => return vec![Mismatch { path: String::new(), message: fault.message.clone() }],
+        };
         let mut found: Vec<Mismatch> =
-            self.validator.iter_errors(value).flat_map(|error| self.explain(&error, noun)).collect();
+            validator.iter_errors(value).flat_map(|error| self.explain(&error, noun)).collect();
         found.sort_by(|a, b| (&a.path, &a.message).cmp(&(&b.path, &b.message)));
         found.dedup();
         found
@@ -242,6 +256,14 @@ mod tests {
         for target in ["http://127.0.0.1:1/x.json", "file:///etc/hostname"] {
             assert!(registry.load(&json!({"$ref": target})).is_err(), "{target}");
         }
+    }
+
+    #[test]
+    fn nothing_matches_a_schema_that_does_not_compile() {
+        let declared = SchemaRegistry::default().declare(&json!({"type": "no such type"}));
+        assert!(!declared.accepts(&json!(1)));
+        let mismatches = declared.mismatches(&json!(1), "field");
+        assert!(mismatches[0].message.contains("does not compile"), "{mismatches:?}");
     }
 
     #[test]
