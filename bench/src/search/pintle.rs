@@ -16,6 +16,9 @@ use super::{
 use crate::drive;
 
 pub struct Pintle {
+    /// A copy, as a user installs it and as the peers were: what a linker has just written lies in memory in small
+    /// pieces, and takes longer to start.
+    program: PathBuf,
     root: PathBuf,
     state: PathBuf,
 }
@@ -34,7 +37,10 @@ pub fn has_search() -> Result<(), String> {
 impl Pintle {
     /// With the state folder that the servers of the tree's workspace have, too.
     pub fn new(tree: &Tree) -> Self {
-        Self { root: tree.root(), state: tree.workspace.folder().join("state") }
+        let folder = tree.workspace.folder();
+        let program = folder.join("pintle");
+        fs::copy(drive::binary("pintle"), &program).expect("the program can be copied");
+        Self { program, root: tree.root(), state: folder.join("state") }
     }
 
     /// The command for a query, with the numbers of lines or without.
@@ -65,7 +71,7 @@ impl Pintle {
     }
 
     fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(drive::binary("pintle"));
+        let mut command = Command::new(&self.program);
         command.arg(name).arg("--root").arg(&self.root).arg("--state-dir").arg(&self.state);
         command
     }

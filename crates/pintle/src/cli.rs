@@ -1,9 +1,9 @@
 //! The command line as it is typed. What it means is decided in `settings`.
 
-use std::path::PathBuf;
+use std::{ffi::OsStr, path::PathBuf};
 
 use clap::{
-    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum,
     builder::{BoolishValueParser, OsStringValueParser, TypedValueParser},
     error::ErrorKind,
     parser::ValueSource,
@@ -11,28 +11,24 @@ use clap::{
 
 use crate::settings::PROGRAM_VERSION;
 
-/// Safe, fast hands on a workspace for AI agents: an MCP server.
-#[derive(Debug, Parser)]
-#[command(name = "pintle", version = PROGRAM_VERSION, arg_required_else_help = true)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(override_usage = "pintle <COMMAND>\n       pintle --validate <PATH>")]
-pub struct Arguments {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Option<Command>,
-
+// What is asked for without a command.
+#[derive(Args, Debug)]
+pub struct AloneArguments {
     /// Validate one file and print the result as JSON.
     #[arg(long, value_name = "PATH", required = true)]
-    pub validate: Option<PathBuf>,
+    pub validate: PathBuf,
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
 }
 
-impl Arguments {
+impl Command {
     /// Reads the command line and the environment; ends the program if they make no sense.
     pub fn read() -> Self {
-        let mut command = hide_variables(Self::command());
+        let first = std::env::args_os().nth(1);
+        let is_command = |first: &OsStr| !first.as_encoded_bytes().starts_with(b"-") && first != "help";
+        let has_command = first.as_deref().is_some_and(is_command);
+        let mut command = if has_command { commands() } else { with_all_arguments() };
         let matches = command.get_matches_mut();
         // A variable may say otherwise; another flag may not.
         if let Some(("serve", serve)) = matches.subcommand()
@@ -49,18 +45,35 @@ impl Arguments {
         {
             command.error(ErrorKind::InvalidValue, "--scope is empty; write it as `read:/folder/`").exit();
         }
-        match Self::from_arg_matches(&matches) {
-            Ok(arguments) => arguments,
-            Err(error) => error.exit(),
-        }
+        let read = match matches.subcommand() {
+            Some(_) => Self::from_arg_matches(&matches),
+            None => AloneArguments::from_arg_matches(&matches).map(Self::Alone),
+        };
+        read.unwrap_or_else(|error| error.exit())
     }
 
     /// The command line with the arguments of all commands.
     pub fn whole_command() -> clap::Command {
-        let mut command = Self::command();
+        let mut command = with_all_arguments();
         command.build();
         command
     }
+}
+
+/// The program with its commands. To describe all that goes without one, too, would take as long as a search.
+fn commands() -> clap::Command {
+    let program = clap::Command::new("pintle")
+        .version(PROGRAM_VERSION)
+        .about("Safe, fast hands on a workspace for AI agents: an MCP server")
+        .override_usage("pintle <COMMAND>\n       pintle --validate <PATH>")
+        .arg_required_else_help(true)
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true);
+    Command::augment_subcommands(program)
+}
+
+fn with_all_arguments() -> clap::Command {
+    hide_variables(AloneArguments::augment_args(commands()))
 }
 
 /// A path; an empty one, as an empty variable gives it, counts as none.
@@ -77,6 +90,8 @@ pub enum Command {
     Index(IndexArguments),
     Search(SearchArguments),
     Call(CallArguments),
+    /// None: programs ask for a validation without one.
+    Alone(AloneArguments),
 }
 
 /// Adds a command whose arguments are only described if it is the one that was given: describing those of all takes as

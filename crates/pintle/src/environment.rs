@@ -2,7 +2,7 @@
 
 use pintle_contract::nearest;
 
-use crate::{cli::Arguments, notices};
+use crate::{cli::Command, notices};
 
 /// Variables of the same prefix that other programs use to find or test this one, or that its build leaves behind.
 const NOT_SETTINGS: [&str; 2] = ["PINTLE_BIN", "PINTLE_COMMIT"];
@@ -24,7 +24,7 @@ pub fn warn_of_unknown() {
 }
 
 fn known_variables() -> Vec<String> {
-    let command = Arguments::whole_command();
+    let command = Command::whole_command();
     let all = std::iter::once(&command).chain(command.get_subcommands());
     let variables = all.flat_map(|command| command.get_arguments()).filter_map(|argument| argument.get_env());
     let mut names: Vec<String> = variables
