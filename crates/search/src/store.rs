@@ -14,8 +14,7 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::{index::Index, stamp::Stamp};
 
@@ -76,7 +75,7 @@ impl Store {
     /// The place for a root below the state folder. Nothing is made there yet.
     pub(crate) fn new(state: &Path, root: &Path) -> Self {
         let root = root.as_os_str().as_bytes().to_vec();
-        let key = Sha256::digest(&root).iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>();
+        let key = format!("{:032x}", xxh3_128(&root));
         Self { folder: state.join("index").join(key), root }
     }
 

@@ -7,7 +7,7 @@ mod stepwise;
 use std::sync::OnceLock;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use regex_syntax::{ParserBuilder, is_meta_character};
+use regex_syntax::{ParserBuilder, hir::Hir, is_meta_character};
 
 pub(crate) use require::Requirement;
 use stepwise::Stepwise;
@@ -65,12 +65,6 @@ impl Pattern {
             Case::Insensitive => true,
             Case::Smart => smart_case::ignores_case(&expression),
         };
-        let parsed = ParserBuilder::new()
-            .utf8(false)
-            .multi_line(true)
-            .case_insensitive(is_insensitive)
-            .build()
-            .parse(&expression);
         let matcher = OnceLock::new();
         // A literal within a line is always an expression; of others only the compiler knows.
         let is_literal = syntax == Syntax::Literal || !query.contains(is_meta_character);
@@ -80,6 +74,12 @@ impl Pattern {
                 matcher_of(&expression, is_insensitive).map_err(|error| explain(&error.to_string()))?;
             let _ = matcher.set(made);
         }
+        let parsed = if is_plain && !is_insensitive {
+            Ok(Hir::literal(query.as_bytes()))
+        } else {
+            let mut parser = ParserBuilder::new();
+            parser.utf8(false).multi_line(true).case_insensitive(is_insensitive).build().parse(&expression)
+        };
         // What cannot be told asks for nothing, and every block is looked at.
         let requirement = parsed.map_or(Requirement::Anything, |expression| Requirement::of(&expression));
         let is_slow = syntax == Syntax::Regex;
