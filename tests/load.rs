@@ -177,10 +177,12 @@ fn slow_requests_and_clients_that_never_read_hold_up_nobody() {
         let answer = client.modern(json!(number), "tools/call", echo(json!(number)));
         assert_eq!(answer.result()["structuredContent"]["value"], json!(number));
     }
-    // What lies in the sockets of those who do not read is the kernel's; the server holds one reply each, and some of
-    // what it has freed. Mostly that is 180 MiB, and under load up to 260.
-    let grown = memory(&server).saturating_sub(before);
-    assert!(grown < 384, "it grew by {grown} MiB");
+    // What lies in the sockets of those who do not read is the kernel's; the server holds one reply each. What it has
+    // freed is given back while it works on.
+    wait_until("the server has grown by less than 256 MiB", || {
+        client.modern(json!(1), "tools/call", echo(json!(1))).result();
+        memory(&server).saturating_sub(before) < 256
+    });
     drop((slow, never_reading));
     wait_until("the connections are closed", || server.metric("pintle_http_connections") <= 2);
 }

@@ -39,6 +39,7 @@ fn link_at_a_fixed_place() {
 /// The library that unwinds after a panic takes as long to load as a search; most of that, it asks what the processor
 /// is. The same code can be a part of the program: where the compiler has it, its name stands for that.
 fn link_the_unwinder() {
+    println!("cargo:rerun-if-env-changed=CC");
     let compiler = env::var("CC").unwrap_or_else(|_| "cc".into());
     let Ok(output) = Command::new(compiler).arg("-print-file-name=libgcc_eh.a").output() else { return };
     let archive = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());

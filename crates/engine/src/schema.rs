@@ -16,7 +16,7 @@ use crate::catalogue::Catalogue;
 /// Schemas by fingerprint: tools that share a schema share its validator.
 #[derive(Default)]
 pub struct SchemaRegistry {
-    compiled: Mutex<HashMap<Fingerprint, Arc<CompiledSchema>>>,
+    declared: Mutex<HashMap<Fingerprint, Arc<CompiledSchema>>>,
 }
 
 impl SchemaRegistry {
@@ -30,8 +30,9 @@ impl SchemaRegistry {
 
     /// A schema of our own, compiled when it is first used: most servers are asked for a few of their tools.
     pub(crate) fn declare(&self, schema: &Value) -> Arc<CompiledSchema> {
+        let key = fingerprint(schema);
         let declare = || Arc::new(CompiledSchema { schema: schema.clone(), validator: OnceLock::new() });
-        Arc::clone(self.lock().entry(fingerprint(schema)).or_insert_with(declare))
+        Arc::clone(self.lock().entry(key).or_insert_with(declare))
     }
 
     /// The validator of the envelope.
@@ -57,7 +58,7 @@ impl SchemaRegistry {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Fingerprint, Arc<CompiledSchema>>> {
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
