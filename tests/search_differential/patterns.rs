@@ -134,6 +134,8 @@ pub const EXPRESSIONS: &[&str] = &[
     ".*",
     ".+",
     ".",
+    // The first match ends after another one that lies within it.
+    ".ll|l",
     r"\s",
     r"\S+$",
     r"\s+$",
