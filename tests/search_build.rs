@@ -551,6 +551,8 @@ enum Damage {
     Gone,
     Folder,
     Link,
+    Loop,
+    Pipe,
     Unreadable,
     Foreign,
 }
@@ -573,6 +575,14 @@ impl Damage {
                 fs::remove_file(path).expect("removes");
                 return symlink("nowhere", path).expect("a link");
             }
+            Self::Loop => {
+                fs::remove_file(path).expect("removes");
+                return symlink(path, path).expect("a link");
+            }
+            Self::Pipe => {
+                fs::remove_file(path).expect("removes");
+                return make_pipe(path);
+            }
             Self::Unreadable => {
                 let mode = fs::Permissions::from_mode(0o000);
                 return fs::set_permissions(path, mode).expect("changes the mode");
@@ -583,6 +593,11 @@ impl Damage {
         fs::remove_file(path).expect("removes");
         fs::write(path, bytes).expect("writes");
     }
+}
+
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.is_ok_and(|status| status.success()), "a pipe");
 }
 
 /// Makes a folder a copy of another, whatever lies in it.
@@ -625,6 +640,8 @@ fn a_torn_index_gives_no_wrong_answer_and_is_built_anew() {
             Damage::Gone,
             Damage::Folder,
             Damage::Link,
+            Damage::Loop,
+            Damage::Pipe,
             // Another root's index has files of the same names.
             Damage::Foreign,
             Damage::Flip(0, 1),
@@ -648,7 +665,7 @@ fn a_torn_index_gives_no_wrong_answer_and_is_built_anew() {
         restore(&whole, &index);
         damage.apply(&index.join(name), &other.index().join(name));
         let mut server = world.start();
-        let is_gone = name == "manifest" && matches!(damage, Damage::Gone | Damage::Link);
+        let is_gone = name == "manifest" && matches!(damage, Damage::Gone);
         match see_repaired(&mut server, &right, is_gone) {
             Ok(outcome) => *outcomes.entry(outcome).or_insert(0) += 1,
             Err(problem) => failures.push(format!("{name}: {damage:?}: {problem}")),
@@ -657,6 +674,32 @@ fn a_torn_index_gives_no_wrong_answer_and_is_built_anew() {
     }
     println!("{} cases: {outcomes:?}", cases.len());
     assert!(failures.is_empty(), "{} of {} cases:\n{}", failures.len(), cases.len(), failures.join("\n"));
+}
+
+/// Nobody can tell whether another process holds it, so it is not removed.
+#[test]
+fn a_lock_that_is_no_file_is_told_of_by_name() {
+    let (world, _, right) = two_worlds();
+    let lock = world.index().join("lock");
+    let put: [(&str, &dyn Fn()); 3] = [
+        ("a pipe", &|| make_pipe(&lock)),
+        ("a folder", &|| fs::create_dir(&lock).expect("a folder")),
+        ("a link", &|| symlink(&lock, &lock).expect("a link")),
+    ];
+    let mut server = world.start();
+    for (what, put) in put {
+        let _ = fs::remove_file(&lock).or_else(|_| fs::remove_dir(&lock));
+        put();
+        let frame = server.call("index_build", json!({}));
+        let error = &frame["error"];
+        assert_eq!(error["data"]["code"], json!("CAPABILITY_MISSING"), "{what}: {frame}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains("/lock is not a plain file; remove it"), "{what}: {frame}");
+        assert_eq!(all_hits(&mut server).expect("answers"), right, "{what}");
+    }
+    fs::remove_file(&lock).expect("removes");
+    assert!(server.call("index_build", json!({}))["result"].is_object());
+    server.finish();
 }
 
 #[test]
@@ -825,8 +868,7 @@ fn every_file_under_the_root_is_accounted_for() {
     symlink("a.rs", world.at("link.rs")).expect("a link");
     symlink("sub", world.at("folder_link")).expect("a link");
     symlink("nowhere", world.at("sub/broken")).expect("a link");
-    let made = Command::new("mkfifo").arg(world.at("sub/pipe")).status();
-    let has_pipe = made.is_ok_and(|made| made.success());
+    make_pipe(&world.at("sub/pipe"));
     let _socket = UnixListener::bind(world.at("socket")).expect("a socket");
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -840,7 +882,7 @@ fn every_file_under_the_root_is_accounted_for() {
     assert_eq!(status["files"], json!(5), "{status}");
     assert_eq!(status["maxFileBytes"], json!(1000));
     let mut expected = json!({
-        "binary": 2, "too_large": 1, "ignored": 3, "git": 3, "link": 3, "special": 1 + u64::from(has_pipe),
+        "binary": 2, "too_large": 1, "ignored": 3, "git": 3, "link": 3, "special": 2,
     });
     if !is_root {
         expected["unreadable"] = json!(1);

@@ -199,6 +199,8 @@ fn an_index_that_cannot_be_built_ends_with_2_and_says_what_to_do() {
         }
         refused(&[command, &["--root", "no/such"]].concat(), &["no/such"]);
     }
+    // Where no folder can be made.
+    refused(&["index", "--state-dir", "/proc/no/such"], &["CAPABILITY_MISSING", "--state-dir"]);
     assert!(!workspace.path("state").exists());
     refused(&["index", "../x"], &["leaves the root"]);
     refused(&["index", "--max-file-bytes", "0"], &["max_file_bytes", "from 1 to"]);
@@ -228,6 +230,23 @@ fn files_over_the_limit_are_left_out_wherever_it_is_set() {
     assert_eq!(both, json!({"too_large": 1}), "the environment beats the file");
     let all = skipped(index().args(["--max-file-bytes", "60"]).env("PINTLE_MAX_FILE_BYTES", "50"));
     assert_eq!(all, json!({}), "flags beat the environment");
+}
+
+#[test]
+fn a_search_tells_if_the_index_was_built_for_another_limit() {
+    let workspace = Workspace::indexed();
+    let told = ["of up to 134217728 bytes, not 50 as is set", "`pintle index`"];
+    for how in [&[][..], &["--fresh"], &["--json"], &["--match=words"], &["-C1"]] {
+        let ended = workspace.run(&[&["search", "needle", "--max-file-bytes=50"], how].concat());
+        assert_eq!(ended.code, Some(0), "{how:?}: {}", ended.errors);
+        assert!(told.iter().all(|told| ended.errors.contains(told)), "{how:?}: {}", ended.errors);
+        let ended = workspace.run(&[&["search", "needle"], how].concat());
+        assert!(!ended.errors.contains("as is set"), "{how:?}: {}", ended.errors);
+    }
+    let ended = workspace.run(&["index", "--max-file-bytes=50"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let ended = workspace.run(&["search", "needle", "--max-file-bytes=50"]);
+    assert!(!ended.errors.contains("as is set"), "{}", ended.errors);
 }
 
 #[test]

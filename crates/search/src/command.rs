@@ -106,6 +106,8 @@ pub struct PrintedLines {
     pub count: u64,
     /// The files that could not be read.
     pub missed: Vec<Vec<u8>>,
+    /// What is to be told if the index was built for files of another size than is set now.
+    pub other_limit: Option<String>,
 }
 
 /// What a search came to, for programs and for people.
@@ -114,6 +116,8 @@ pub struct Answer {
     pub json: Value,
     /// Its hits.
     pub hits: Vec<ShownHit>,
+    /// What is to be told if the index was built for files of another size than is set now.
+    pub other_limit: Option<String>,
 }
 
 /// A hit as it is printed.
@@ -189,7 +193,7 @@ impl Search {
         });
         let hits = hits.collect();
         let json = serde_json::to_value(output).map_err(|error| Fault::internal(error.to_string()))?;
-        Ok(Answer { json, hits })
+        Ok(Answer { json, hits, other_limit: self.other_limit(&snapshot) })
     }
 
     /// Prints all lines that match, in the order of paths and lines. `format` writes one line.
@@ -240,7 +244,8 @@ impl Search {
             },
         );
         looked.map_err(|torn| self.unready(torn.into()))?;
-        Ok(printed.map(|count| PrintedLines { count, missed }))
+        let other_limit = self.other_limit(snapshot);
+        Ok(printed.map(|count| PrintedLines { count, missed, other_limit }))
     }
 }
 

@@ -17,6 +17,7 @@ mod jobs;
 mod live;
 mod look;
 mod pattern;
+mod plain_file;
 mod query;
 mod read;
 mod root;

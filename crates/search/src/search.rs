@@ -119,6 +119,13 @@ impl Search {
         self.limit
     }
 
+    /// What is to be told if an index was built for files of another size than is set now.
+    pub(crate) fn other_limit(&self, snapshot: &Snapshot) -> Option<String> {
+        let (is, should) = (snapshot.manifest.limit, self.limit);
+        (is != should)
+            .then(|| format!("the index was built for files of up to {is} bytes, not {should} as is set"))
+    }
+
     pub(crate) fn watching(&self) -> Watching {
         self.indexed.as_ref().map_or(Watching::NotYet, |indexed| indexed.live.watching())
     }
@@ -329,6 +336,7 @@ impl Search {
                         .hint("make room in the state folder; the old index still answers")
                 }
                 io::ErrorKind::PermissionDenied
+                | io::ErrorKind::NotFound
                 | io::ErrorKind::ReadOnlyFilesystem
                 | io::ErrorKind::NotADirectory
                 | io::ErrorKind::AlreadyExists => {

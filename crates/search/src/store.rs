@@ -6,17 +6,17 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Read, Write},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::{index::Index, stamp::Stamp};
+use crate::{index::Index, plain_file::open_plain, stamp::Stamp};
 
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
@@ -98,10 +98,10 @@ impl Store {
     /// The present manifest; nothing if there is none. An error of kind `InvalidData` tells that it is torn or foreign.
     pub(crate) fn manifest(&self) -> io::Result<Option<Manifest>> {
         let torn = || io::Error::new(io::ErrorKind::InvalidData, "the manifest is torn or foreign");
-        let bytes = match fs::read(self.path(MANIFEST)) {
+        let mut bytes = Vec::new();
+        match open_plain(&self.path(MANIFEST), OFlags::RDONLY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Err(torn()),
-            read => read?,
+            opened => opened?.read_to_end(&mut bytes)?,
         };
         let (checksum, body) = bytes.split_first_chunk::<8>().ok_or_else(torn)?;
         if *checksum != xxh3_64(body).to_le_bytes() {
@@ -141,7 +141,16 @@ impl Store {
     /// Takes the lock, or waits for it until `has_ended`.
     pub(crate) fn lock(&self, has_ended: &dyn Fn() -> bool) -> io::Result<BuildLock> {
         fs::create_dir_all(&self.folder)?;
-        let file = File::options().create(true).truncate(false).write(true).open(self.path(LOCK))?;
+        // Whoever builds may hold what lies there, so it is not ours to remove.
+        let file =
+            open_plain(&self.path(LOCK), OFlags::RDWR | OFlags::CREATE).map_err(|error| {
+                match error.kind() {
+                    io::ErrorKind::InvalidData => {
+                        io::Error::new(io::ErrorKind::AlreadyExists, format!("{error}; remove it"))
+                    }
+                    _ => error,
+                }
+            })?;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(BuildLock(file)),

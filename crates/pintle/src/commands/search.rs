@@ -114,8 +114,15 @@ fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<io::Resul
         for path in printed.missed {
             notices::warning(&format!("{} could not be read", String::from_utf8_lossy(&path)));
         }
+        tell_of_other_limit(printed.other_limit);
         Ok(printed.count)
     }))
+}
+
+fn tell_of_other_limit(other_limit: Option<String>) {
+    if let Some(problem) = other_limit {
+        notices::warning(&format!("{problem}; `pintle index` builds it anew"));
+    }
 }
 
 fn case(arguments: &SearchArguments) -> Case {
@@ -192,7 +199,8 @@ fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result
     }
     let is_ranked = matches!(arguments.matching, MatchHow::Words | MatchHow::Symbol);
     let top = arguments.top.or(is_ranked.then_some(50));
-    let Answer { json, hits } = search.answer(question, top, arguments.fresh)?;
+    let Answer { json, hits, other_limit } = search.answer(question, top, arguments.fresh)?;
+    tell_of_other_limit(other_limit);
     if arguments.json {
         output::json(&json);
         return Ok(Ok(hits.len() as u64));

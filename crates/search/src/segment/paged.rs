@@ -14,7 +14,10 @@ use std::{
 };
 
 use memmap2::Mmap;
+use rustix::fs::OFlags;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::plain_file::open_plain;
 
 const PAGE: usize = 1 << 14;
 /// Changes with the format: what another version wrote is foreign.
@@ -160,11 +163,8 @@ pub(crate) struct PagedFile {
 impl PagedFile {
     /// Opens the file that has a seal. An error of kind `InvalidData` tells that it is torn or foreign.
     pub(crate) fn open(path: &Path, seal: u64) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open_plain(path, OFlags::RDONLY)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(Torn.into_error());
-        }
         let written = (metadata.len(), metadata.modified().ok());
         // SAFETY: index files are private to the state folder, written once under another name and never changed
         // in place by this program. If something else does that, `is_whole` tells before the next use.

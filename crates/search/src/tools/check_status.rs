@@ -96,10 +96,7 @@ fn check(search: &Arc<Search>, around: &Surroundings, call: &CallContext) -> Res
     };
     if let Some(snapshot) = &snapshot {
         checks.searches(snapshot);
-        if snapshot.manifest.limit != search.limit() {
-            let (is, should) = (snapshot.manifest.limit, search.limit());
-            let message =
-                format!("the index was built for files of up to {is} bytes, not {should} as is set");
+        if let Some(message) = search.other_limit(snapshot) {
             checks.warn(message, "call index_build");
         }
     }

@@ -186,9 +186,11 @@ fn run(
     };
     let page = page.map_err(|unready| search.unready(unready))?;
     let Some(Page { hits, total, has_more, next }) = page else {
-        let message = "the index has no words and symbols yet; they are built after the text";
-        return Err(Fault::new(ErrorCode::NoIndex, message)
-            .hint("wait for index_build to end, or call it; literal and regex searches answer already"));
+        let what = if input.matching == Match::Words { "words" } else { "symbols" };
+        let message = format!("the index has no {what} yet; they are built after the text");
+        return Err(Fault::new(ErrorCode::NoIndex, message).hint(
+            "wait for the build to end, call index_build or run `pintle index`; literal and regex searches answer already",
+        ));
     };
     let summary = search.summary(snapshot, call.caller().scopes())?;
     Ok(Output {
