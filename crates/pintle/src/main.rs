@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod config;
 mod environment;
+mod mathematics;
 mod notices;
 mod output;
 mod ready;

@@ -42,7 +42,8 @@ pub fn warning(text: &str) {
 /// A line as it is.
 pub fn plain(text: &str) {
     match OUTLET.get() {
-        None => _ = writeln!(anstream::stderr().lock(), "{text}"),
+        // In one piece: lines of several programs may go to the same place.
+        None => _ = anstream::stderr().lock().write_all(format!("{text}\n").as_bytes()),
         Some(outlet) if io::stderr().is_terminal() => {
             outlet.offer_urgently(&[text.as_bytes(), b"\n"]);
         }

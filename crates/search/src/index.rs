@@ -68,8 +68,6 @@ impl Segment {
 pub(crate) struct Index {
     pub(crate) generation: u64,
     pub(crate) segments: Vec<Segment>,
-    /// What the last walk passed over.
-    pub(crate) passed: PassedOver,
 }
 
 /// Where a file of the index is.
@@ -82,8 +80,7 @@ pub(crate) struct Place {
 impl Index {
     /// Opens what a manifest names. An error of kind `InvalidData` tells that something is torn or foreign.
     pub(crate) fn open(store: &Store, manifest: &Manifest) -> io::Result<Self> {
-        let mut index =
-            Self { generation: manifest.generation, segments: Vec::new(), passed: PassedOver::new() };
+        let mut index = Self { generation: manifest.generation, segments: Vec::new() };
         for parts in &manifest.segments {
             let text = TextSegment::open(&store.path(&parts.text.name), parts.text.seal)?;
             let lazy =
@@ -101,9 +98,6 @@ impl Index {
             }
             removed.iter().try_for_each(|path| self.bury(path))?;
         }
-        if let Some(passed) = text.passed()? {
-            self.passed = passed;
-        }
         self.segments.push(Segment { text, dead: HashSet::new(), words, names });
         Ok(())
     }
@@ -115,6 +109,12 @@ impl Index {
             }
         }
         Ok(())
+    }
+
+    /// What the last walk of the whole root passed over.
+    pub(crate) fn passed(&self) -> Result<PassedOver, Torn> {
+        let known = self.segments.iter().rev().find_map(|segment| segment.text.passed().transpose());
+        known.unwrap_or_else(|| Ok(PassedOver::new()))
     }
 
     /// Whether the files of all segments still have all their bytes.

@@ -63,7 +63,7 @@ impl Summary {
                 summary.add(&index.file(place)?);
             }
         }
-        summary.pass(&index.passed, scopes);
+        summary.pass(&index.passed()?, scopes);
         Ok(summary)
     }
 
