@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod config;
 mod environment;
+mod grammar_memory;
 mod mathematics;
 mod notices;
 mod output;
