@@ -1,5 +1,5 @@
-//! A search finds what ripgrep finds: the same lines and columns, in the order of paths and lines. The one difference
-//! are files with a NUL, which are not searched, and counted.
+//! A search finds what ripgrep finds: the same lines and columns, in the order of paths and lines. Two differences:
+//! files with a NUL are not searched, and counted; and where ripgrep's column is too late, ours is right (`leftmost`).
 
 mod leftmost;
 mod patterns;
