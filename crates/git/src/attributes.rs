@@ -3,10 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
+    directory::{name_of, open_file_in, read_all},
     pattern::Pattern,
     problem::Problem,
     repository::Repository,
-    root::{open_file_in, read_all},
 };
 
 /// More than anybody writes.
@@ -81,7 +81,7 @@ impl<'a> Attributes<'a> {
         let own = match &self.own {
             Some(own) => Arc::clone(own),
             None => {
-                let text = self.repository.read("info/attributes", LIMIT)?.unwrap_or_default();
+                let text = self.repository.common_dir().read(b"info/attributes", LIMIT)?.unwrap_or_default();
                 Arc::clone(self.own.insert(Arc::new(parse(&text))))
             }
         };
@@ -97,10 +97,10 @@ impl<'a> Attributes<'a> {
         if let Some(rules) = self.folders.get(path) {
             return Ok(Arc::clone(rules));
         }
-        let opened = self.repository.root.open_folder(path.strip_suffix(b"/").unwrap_or(path));
+        let opened = self.repository.work_tree().open_folder(path.strip_suffix(b"/").unwrap_or(path));
         // As in git, neither a link nor what cannot be read says anything.
         let rules = match opened.and_then(|folder| open_file_in(folder, NAME)) {
-            Ok(file) => parse(&read_all(&file, &[path, NAME].concat(), LIMIT)?),
+            Ok(file) => parse(&read_all(&file, &name_of(&[path, NAME].concat()), LIMIT)?),
             Err(_) => Rules::default(),
         };
         if self.folders.len() == MOST_FOLDERS {

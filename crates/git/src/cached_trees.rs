@@ -4,6 +4,10 @@ use std::collections::HashMap;
 
 use crate::hash::{HashKind, ObjectId};
 
+/// More folders than this are left out. Without a limit, an extension of few bytes for each could take much more memory
+/// than the index itself.
+const MOST_FOLDERS: usize = 1 << 20;
+
 /// The folders of the index.
 pub(crate) struct CachedTrees {
     /// None if something below the folder has changed since.
@@ -33,6 +37,9 @@ impl CachedTrees {
         loop {
             let node = parse_node(&mut rest, hash)?;
             let at = own.trees.len();
+            if at == MOST_FOLDERS {
+                return None;
+            }
             own.trees.push(node.tree);
             if let Some((parent, missing)) = open.last_mut() {
                 own.places.insert((*parent, node.name), at);
@@ -110,5 +117,13 @@ mod tests {
         for length in 0..content.len() {
             assert!(CachedTrees::parse(&content[..length], HashKind::Sha1).is_none());
         }
+    }
+
+    #[test]
+    fn folders_in_folders_take_neither_the_stack_nor_all_memory() {
+        let nested = |count: usize| [b"a\x00-1 1\n".repeat(count), b"a\x00-1 0\n".to_vec()].concat();
+        let trees = CachedTrees::parse(&nested(200_000), HashKind::Sha1).expect("understood");
+        assert_eq!(trees.trees.len(), 200_001);
+        assert!(CachedTrees::parse(&nested(MOST_FOLDERS), HashKind::Sha1).is_none());
     }
 }

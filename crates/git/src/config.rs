@@ -19,8 +19,9 @@ pub(crate) struct Config {
     pub(crate) sparse_checkout: bool,
     pub(crate) is_bare: bool,
     pub(crate) hash: HashKind,
-    has_own_file: bool,
-    has_other_work_tree: bool,
+    has_worktree_file: bool,
+    /// Where the work tree is, relative to the git directory or absolute.
+    pub(crate) work_tree: Option<String>,
     version: u64,
     ref_storage: Option<String>,
     unknown_extension: Option<String>,
@@ -36,8 +37,8 @@ impl Default for Config {
             sparse_checkout: false,
             is_bare: false,
             hash: HashKind::Sha1,
-            has_own_file: false,
-            has_other_work_tree: false,
+            has_worktree_file: false,
+            work_tree: None,
             version: 0,
             ref_storage: None,
             unknown_extension: None,
@@ -54,19 +55,21 @@ impl Config {
         Ok(())
     }
 
-    /// Whether there is a second file, for this work tree only.
-    pub(crate) fn has_own_file(&self) -> bool {
-        self.has_own_file
+    /// Whether there is a second file, `config.worktree`, for this work tree only.
+    pub(crate) fn has_worktree_file(&self) -> bool {
+        self.has_worktree_file
     }
 
     /// Refuses what would lead to wrong answers.
     pub(crate) fn check(&self) -> Result<(), Problem> {
-        let unsupported = |what: String| Err(Problem::Unsupported(what));
+        let unsupported = |what: String| Err(Problem::unsupported(what));
         match (&self.ref_storage, &self.unknown_extension) {
             _ if self.version > 1 => unsupported(format!("the repository format {}", self.version)),
-            (Some(storage), _) if storage != "files" => unsupported(format!("the ref storage `{storage}`")),
+            (Some(storage), _) if storage != "files" => Err(Problem::Unsupported {
+                what: format!("the ref storage `{storage}`"),
+                remedy: Some("`git refs migrate --ref-format=files` (git 2.48 or later) changes it"),
+            }),
             (_, Some(name)) if self.version > 0 => unsupported(format!("the extension `{name}`")),
-            _ if self.has_other_work_tree => unsupported("`core.worktree`".into()),
             _ => Ok(()),
         }
     }
@@ -87,14 +90,14 @@ impl Config {
             "core.autocrlf" => self.auto_crlf = text.eq_ignore_ascii_case("input") || is_on()?,
             "core.sparsecheckout" => self.sparse_checkout = is_on()?,
             "core.bare" => self.is_bare = is_on()?,
-            "core.worktree" => self.has_other_work_tree = true,
-            "extensions.worktreeconfig" => self.has_own_file = is_on()?,
+            "core.worktree" => self.work_tree = Some(text.to_owned()),
+            "extensions.worktreeconfig" => self.has_worktree_file = is_on()?,
             "extensions.refstorage" => self.ref_storage = Some(text.to_ascii_lowercase()),
             "extensions.objectformat" => {
                 self.hash = match text {
                     "sha1" => HashKind::Sha1,
                     "sha256" => HashKind::Sha256,
-                    other => return Err(Problem::Unsupported(format!("the object format `{other}`"))),
+                    other => return Err(Problem::unsupported(format!("the object format `{other}`"))),
                 }
             }
             "extensions.noop"
@@ -300,6 +303,5 @@ mod tests {
         assert!(check("[core]\nrepositoryformatversion=2").is_err());
         assert!(check("[core]\nrepositoryformatversion=1\n[extensions]\nrefstorage=reftable").is_err());
         assert!(check("[core]\nrepositoryformatversion=1\n[extensions]\nnewThing=1").is_err());
-        assert!(check("[core]\nworktree=../x").is_err());
     }
 }

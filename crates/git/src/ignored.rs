@@ -1,6 +1,11 @@
 //! Which files are ignored: `.gitignore` in the folders, and `info/exclude` of the repository.
 
-use crate::{pattern::Pattern, problem::Problem, repository::Repository, root::read_all};
+use crate::{
+    directory::{name_of, read_all},
+    pattern::Pattern,
+    problem::Problem,
+    repository::Repository,
+};
 
 /// More than anybody writes.
 const LIMIT: u64 = 4 << 20;
@@ -21,19 +26,19 @@ struct List {
 
 impl Ignored {
     pub(crate) fn new(repository: &Repository) -> Result<Self, Problem> {
-        let text = repository.read("info/exclude", LIMIT)?.unwrap_or_default();
+        let text = repository.common_dir().read(b"info/exclude", LIMIT)?.unwrap_or_default();
         Ok(Self { lists: vec![List { depth: 0, patterns: patterns(&text) }] })
     }
 
     /// Adds what a folder says; `path` is empty or ends with a slash. Says whether there was anything.
     pub(crate) fn enter(&mut self, repository: &Repository, path: &[u8]) -> Result<bool, Problem> {
         let place = [path, NAME].concat();
-        let file = match repository.root.open_file(&place) {
+        let file = match repository.work_tree().open_file(&place) {
             Ok(file) => file,
             // As in git, neither a link nor what cannot be read says anything.
             Err(_) => return Ok(false),
         };
-        let patterns = patterns(&read_all(&file, &place, LIMIT)?);
+        let patterns = patterns(&read_all(&file, &name_of(&place), LIMIT)?);
         self.lists.push(List { depth: path.len(), patterns });
         Ok(true)
     }
@@ -77,7 +82,6 @@ fn trim_end(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::name_of;
 
     #[test]
     fn lines_are_read_as_git_reads_them() {

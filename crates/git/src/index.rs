@@ -6,10 +6,10 @@ use rustix::io::Errno;
 
 use crate::{
     cached_trees::CachedTrees,
+    directory::{name_of, read_all},
     hash::{HashKind, ObjectId},
     problem::{HasEnded, Problem, go_on},
     repository::Repository,
-    root::{name_of, read_all},
 };
 
 /// Some two and a half million files.
@@ -78,14 +78,14 @@ impl Time {
 impl Index {
     /// Reads the index. Before the first file is added there is none, which is an empty one.
     pub(crate) fn read(repository: &Repository, has_ended: HasEnded<'_>) -> Result<Self, Problem> {
-        let place = repository.place("index");
-        let file = match repository.root.open_file(&place) {
+        let name = ".git/index";
+        let file = match repository.git_dir().open_file(b"index") {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(Self::default()),
-            Err(error) => return Err(Problem::unreadable(name_of(&place), error)),
+            Err(error) => return Err(Problem::unreadable(name, error)),
         };
-        let metadata = file.metadata().map_err(|error| Problem::unreadable(name_of(&place), error))?;
-        let content = read_all(&file, &place, LIMIT)?;
+        let metadata = file.metadata().map_err(|error| Problem::unreadable(name, error))?;
+        let content = read_all(&file, name, LIMIT)?;
         let mut index = Self::parse(&content, repository.config.hash, has_ended)?;
         index.written = Time::new(metadata.mtime(), metadata.mtime_nsec());
         Ok(index)
@@ -108,7 +108,7 @@ impl Index {
         }
         let version = reader.number()?;
         if !(2..=4).contains(&version) {
-            return Err(Problem::Unsupported(format!("version {version} of the index")));
+            return Err(Problem::unsupported(format!("version {version} of the index")));
         }
         let count = reader.number()? as usize;
         let mut index = Self::default();
@@ -126,6 +126,17 @@ impl Index {
 
     pub(crate) fn path(&self, entry: &Entry) -> &[u8] {
         &self.paths[entry.path.clone()]
+    }
+
+    /// The entries below the root, whose path is empty or ends with a slash.
+    pub(crate) fn beneath(&self, prefix: &[u8]) -> Range<usize> {
+        self.range_of(0..self.entries.len(), 0, prefix)
+    }
+
+    /// The entry of a path, in any stage.
+    pub(crate) fn find(&self, path: &[u8]) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|entry| self.path(entry).cmp(path)).ok()?;
+        self.entries.get(at)
     }
 
     /// Which of the entries in `range`, all of which begin with the same `depth` bytes, go on with `start`.
@@ -189,7 +200,8 @@ impl Index {
             return Err(damaged("its entries are not in order"));
         }
         if !is_plain(self.path(&entry)) {
-            return Err(damaged(format!("it holds the path `{}`", name_of(self.path(&entry)))));
+            // The path is not shown: it may lie outside of the root.
+            return Err(damaged("it holds a path that leads out of the work tree, or into a `.git`"));
         }
         self.entries.push(entry);
         Ok(())
@@ -232,7 +244,7 @@ impl Index {
                 b"sdir" => return Err(sparse()),
                 [first, ..] if first.is_ascii_uppercase() => {}
                 other => {
-                    return Err(Problem::Unsupported(format!("the index extension `{}`", name_of(other))));
+                    return Err(Problem::unsupported(format!("the index extension `{}`", name_of(other))));
                 }
             }
         }
@@ -251,11 +263,17 @@ fn damaged(reason: impl Into<String>) -> Problem {
 }
 
 fn split() -> Problem {
-    Problem::Unsupported("an index that is split in two".into())
+    Problem::Unsupported {
+        what: "a split index".into(),
+        remedy: Some("`git update-index --no-split-index` changes it"),
+    }
 }
 
 fn sparse() -> Problem {
-    Problem::Unsupported("an index with folders in it".into())
+    Problem::Unsupported {
+        what: "a sparse index".into(),
+        remedy: Some("`git sparse-checkout reapply --no-sparse-index` changes it"),
+    }
 }
 
 fn cut_off() -> Problem {
@@ -320,6 +338,19 @@ mod tests {
         [b"DIRC", &2_u32.to_be_bytes()[..], &count.to_be_bytes(), &entries].concat()
     }
 
+    /// Version 4, in which each path begins as the one before it: few bytes that stand for many.
+    fn repeated(count: u32, length: usize) -> Vec<u8> {
+        let mut bytes = [b"DIRC", &4_u32.to_be_bytes()[..], &count.to_be_bytes()].concat();
+        for number in 0..count {
+            bytes.extend([0; 24]);
+            bytes.extend(mode::FILE.to_be_bytes());
+            bytes.extend([0; 12 + 20 + 2 + 1]);
+            bytes.extend(std::iter::repeat_n(b'a', if number == 0 { length } else { 1 }));
+            bytes.push(0);
+        }
+        bytes
+    }
+
     #[test]
     fn what_is_not_an_index_is_told() {
         assert!(problem(b"").contains("cut off"));
@@ -327,11 +358,12 @@ mod tests {
         assert!(problem(b"DIRC\0\0\0\x05").contains("version 5"));
         assert!(problem(&index(u32::MAX, &[b"a"])).contains("cut off"));
         assert!(problem(&index(2, &[b"b", b"a"])).contains("order"));
-        assert!(problem(&index(1, &[b"../a"])).contains("`../a`"));
-        assert!(problem(&index(1, &[b"a/.GIT/b"])).contains(".GIT"));
+        assert!(problem(&index(1, &[b"../a"])).contains("out of the work tree"));
+        assert!(problem(&index(1, &[b"a/.GIT/b"])).contains("into a `.git`"));
         assert!(problem(&index(1, &[&[b'a'; 5000]])).contains("longer"));
+        assert!(problem(&repeated(2, 1 << 20)).contains("longer"));
         assert!(problem(&[&index(1, &[b"a"])[..], b"link\0\0\0\0"].concat()).contains("split"));
-        assert!(problem(&[&index(1, &[b"a"])[..], b"sdir\0\0\0\0"].concat()).contains("folders"));
+        assert!(problem(&[&index(1, &[b"a"])[..], b"sdir\0\0\0\0"].concat()).contains("sparse"));
         assert!(problem(&[&index(1, &[b"a"])[..], b"TREE\xff\0\0\0"].concat()).contains("cut off"));
     }
 

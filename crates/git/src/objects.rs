@@ -5,12 +5,12 @@ use std::fs::File;
 use rustix::{fs::Dir, io::Errno};
 
 use crate::{
+    directory::{joined, open_file_in},
     hash::ObjectId,
     index::mode,
     pack::{Pack, inflate},
     problem::Problem,
     repository::Repository,
-    root::{joined, name_of, open_file_in},
 };
 
 /// The largest object that is read.
@@ -79,7 +79,7 @@ impl<'a> Objects<'a> {
             self.packs = None;
             found = self.find(id)?;
         }
-        let (own, content) = found.ok_or_else(|| Problem::MissingObject(id.to_string()))?;
+        let Some((own, content)) = found else { return Err(self.missing(id)) };
         let what = || format!("the object {id}");
         if own != kind {
             return Err(Problem::damaged(what(), format!("it is no {}", kind.name())));
@@ -88,6 +88,21 @@ impl<'a> Objects<'a> {
             return Err(Problem::damaged(what(), "its content does not match its name"));
         }
         Ok(content)
+    }
+
+    /// Why an object is not there. Alternates are not followed: a file that comes with the repository names them, and
+    /// nothing at the other end says that this repository may have its objects.
+    fn missing(&self, id: &ObjectId) -> Problem {
+        let alternates = self.repository.common_dir().open_file(b"objects/info/alternates");
+        if alternates.is_ok_and(|file| file.metadata().is_ok_and(|metadata| metadata.len() > 0)) {
+            return Problem::Unsupported {
+                what: "alternates (objects that are kept in another repository)".into(),
+                remedy: Some(
+                    "`git repack -a -d` copies the objects, after which .git/objects/info/alternates can be removed",
+                ),
+            };
+        }
+        Problem::MissingObject(id.to_string())
     }
 
     fn find(&mut self, id: &ObjectId) -> Result<Option<(Kind, Vec<u8>)>, Problem> {
@@ -107,11 +122,12 @@ impl<'a> Objects<'a> {
 
     fn read_loose(&self, id: &ObjectId) -> Result<Option<(Kind, Vec<u8>)>, Problem> {
         let digits = id.to_string();
-        let place = self.repository.place(&format!("objects/{}/{}", &digits[..2], &digits[2..]));
+        let directory = self.repository.common_dir();
+        let place = format!("objects/{}/{}", &digits[..2], &digits[2..]).into_bytes();
         // What is packed is hardly ever larger than what it holds.
         let limit = OBJECT_LIMIT as u64 * 2;
-        let Some(packed) = self.repository.root.read(&place, limit)? else { return Ok(None) };
-        let damaged = || Problem::damaged(name_of(&place), "it cannot be unpacked");
+        let Some(packed) = directory.read(&place, limit)? else { return Ok(None) };
+        let damaged = || Problem::damaged(directory.name_of(&place), "it cannot be unpacked");
         let size = loose_size(&packed).ok_or_else(damaged)?;
         if size.content > OBJECT_LIMIT {
             return Err(Problem::too_many_bytes(format!("the object {id}"), OBJECT_LIMIT as u64));
@@ -145,17 +161,17 @@ fn loose_size(packed: &[u8]) -> Option<LooseSize> {
 }
 
 fn open_packs(repository: &Repository) -> Result<Vec<Pack>, Problem> {
-    let place = repository.place("objects/pack");
-    let unreadable = |path: &[u8], error: Errno| Problem::unreadable(name_of(path), error);
-    let folder = match repository.root.open_folder(&place) {
+    let (directory, place) = (repository.common_dir(), &b"objects/pack"[..]);
+    let unreadable = |path: &[u8], error: Errno| Problem::unreadable(directory.name_of(path), error);
+    let folder = match directory.open_folder(place) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(&place, error)),
+        Err(error) => return Err(unreadable(place, error)),
     };
-    let entries = Dir::read_from(&folder).map_err(|error| unreadable(&place, error))?;
+    let entries = Dir::read_from(&folder).map_err(|error| unreadable(place, error))?;
     let mut packs = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| unreadable(&place, error))?;
+        let entry = entry.map_err(|error| unreadable(place, error))?;
         let Some(stem) = entry.file_name().to_bytes().strip_suffix(b".idx") else { continue };
         let open = |ending: &[u8]| -> Result<Option<File>, Problem> {
             let name = [stem, ending].concat();
@@ -163,14 +179,18 @@ fn open_packs(repository: &Repository) -> Result<Vec<Pack>, Problem> {
                 Ok(file) => Ok(Some(file)),
                 // It may have been removed since, or its other half is not yet there.
                 Err(Errno::NOENT) => Ok(None),
-                Err(error) => Err(unreadable(&joined(&place, &name), error)),
+                Err(error) => Err(unreadable(&joined(place, &name), error)),
             }
         };
         let (Some(index), Some(data)) = (open(b".idx")?, open(b".pack")?) else { continue };
         if packs.len() == MOST_PACKS {
-            return Err(Problem::TooLarge { what: name_of(&place), limit: MOST_PACKS as u64, unit: "packs" });
+            return Err(Problem::TooLarge {
+                what: directory.name_of(place),
+                limit: MOST_PACKS as u64,
+                unit: "packs",
+            });
         }
-        packs.push(Pack::open(name_of(&joined(&place, stem)), index, data, repository.config.hash)?);
+        packs.push(Pack::open(directory.name_of(&joined(place, stem)), index, data, repository.config.hash)?);
     }
     Ok(packs)
 }

@@ -36,7 +36,7 @@ impl Pack {
         let mut pack = Self { name, hash, index, data, counts: Vec::new() };
         pack.index.read_exact_at(&mut start, 0).map_err(|error| pack.unreadable(error))?;
         if start[..8] != *b"\xfftOc\0\0\0\x02" {
-            return Err(Problem::Unsupported("packs whose index is not of version 2".into()));
+            return Err(Problem::unsupported("packs whose index is not of version 2"));
         }
         let numbers = start[8..].chunks_exact(4);
         pack.counts = numbers.map(|bytes| bytes.try_into().map_or(0, u32::from_be_bytes)).collect();

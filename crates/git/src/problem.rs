@@ -34,11 +34,19 @@ pub enum Problem {
         /// What the limit counts.
         unit: &'static str,
     },
-    /// The repository uses something that is not understood here.
-    #[error("the repository uses {0}, which is not supported")]
-    Unsupported(String),
-    /// An object is in none of the places that are looked at.
-    #[error("the object {0} is not in the repository; objects that are kept elsewhere are not looked for")]
+    /// The repository uses a feature of git that is not supported.
+    #[error("the repository uses {what}, which is not supported{}", remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default())]
+    Unsupported {
+        /// The feature.
+        what: String,
+        /// How to do without it.
+        remedy: Option<&'static str>,
+    },
+    /// There is a repository, but it is deliberately not read.
+    #[error("{0}")]
+    NotUsed(String),
+    /// An object is not in the repository.
+    #[error("the object {0} is not in the repository; `git fsck` lists what is missing")]
     MissingObject(String),
 }
 
@@ -49,6 +57,10 @@ impl Problem {
 
     pub(crate) fn unreadable(what: impl Into<String>, reason: impl Into<io::Error>) -> Self {
         Self::Unreadable { what: what.into(), reason: reason.into() }
+    }
+
+    pub(crate) fn unsupported(what: impl Into<String>) -> Self {
+        Self::Unsupported { what: what.into(), remedy: None }
     }
 
     pub(crate) fn too_many_bytes(what: impl Into<String>, limit: u64) -> Self {

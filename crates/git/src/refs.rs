@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use rustix::io::Errno;
 
 use crate::{
+    directory::Directory,
     hash::ObjectId,
     problem::{HasEnded, Problem, go_on},
     repository::Repository,
@@ -30,7 +31,7 @@ pub(crate) fn head(repository: &Repository, has_ended: HasEnded<'_>) -> Result<H
     for step in 0..=MOST_STEPS {
         let is_head = step == 0;
         let branch = (!is_head).then(|| name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned());
-        let Some(content) = repository.read(&name, REF_LIMIT)? else {
+        let Some(content) = directory(repository, &name).read(name.as_bytes(), REF_LIMIT)? else {
             if is_head {
                 return Err(Problem::damaged("HEAD", "it is not there"));
             }
@@ -51,6 +52,13 @@ pub(crate) fn head(repository: &Repository, has_ended: HasEnded<'_>) -> Result<H
     Err(Problem::damaged("HEAD", "it leads from ref to ref"))
 }
 
+/// Where a ref is kept. Some belong to one work tree alone.
+fn directory<'a>(repository: &'a Repository, name: &str) -> &'a Directory {
+    const OF_ONE_WORK_TREE: &[&str] = &["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
+    let is_own = name == "HEAD" || OF_ONE_WORK_TREE.iter().any(|start| name.starts_with(start));
+    if is_own { repository.git_dir() } else { repository.common_dir() }
+}
+
 /// Whether this is the name of a ref, and a path that stays where refs are.
 fn is_ref(name: &str) -> bool {
     let is_plain =
@@ -61,7 +69,7 @@ fn is_ref(name: &str) -> bool {
 /// Looks a ref up among those that share one file.
 fn packed(repository: &Repository, name: &str, has_ended: HasEnded<'_>) -> Result<Option<ObjectId>, Problem> {
     let unreadable = |error: std::io::Error| Problem::unreadable("packed-refs", error);
-    let file = match repository.root.open_file(&repository.place("packed-refs")) {
+    let file = match repository.common_dir().open_file(b"packed-refs") {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(unreadable(error.into())),

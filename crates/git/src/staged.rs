@@ -29,23 +29,31 @@ pub(crate) enum Staged {
 pub(crate) fn changes(
     mut objects: Objects<'_>,
     index: &Index,
+    prefix: &[u8],
     commit: Option<&ObjectId>,
     admits: Admits<'_>,
     has_ended: HasEnded<'_>,
 ) -> Result<Vec<(Vec<u8>, Staged)>, Problem> {
-    let tree = commit.map(|commit| objects.tree_of(commit)).transpose()?;
+    let mut tree = commit.map(|commit| objects.tree_of(commit)).transpose()?;
+    let mut position = index.trees.as_ref().map(|trees| trees.top());
+    for folder in prefix.split_inclusive(|byte| *byte == b'/') {
+        go_on(has_ended)?;
+        let entries = tree.map(|id| objects.tree(&id)).transpose()?.unwrap_or_default();
+        tree = entries.into_iter().find(|entry| entry.key == folder).map(|entry| entry.id);
+        let name = folder.strip_suffix(b"/").unwrap_or(folder);
+        position = position.and_then(|position| index.trees.as_ref()?.find(position, name));
+    }
     let mut comparison = Comparison {
         objects,
         index,
         admits,
         has_ended,
-        path: Vec::new(),
+        path: prefix.to_vec(),
         changes: Vec::new(),
         trees: 0,
         depth: 0,
     };
-    let place = index.trees.as_ref().map(|trees| trees.top());
-    comparison.compare(tree.as_ref(), 0..index.entries.len(), place)?;
+    comparison.compare(tree.as_ref(), index.beneath(prefix), position)?;
     Ok(comparison.changes)
 }
 

@@ -73,8 +73,9 @@ impl Change {
     }
 }
 
-/// The state of the work tree in `root`; `None` if it is not the top of one, or if git's own files lie elsewhere.
-/// `has_ended` is asked now and then, from several threads; once it says yes, so does [`Problem::Ended`].
+/// The state of the work tree that `root` is, or is a folder of; `None` if there is no repository in it or above it.
+/// Paths are relative to `root`, and nothing outside of it is listed. `has_ended` is asked now and then, from several
+/// threads; once it says yes, the answer is [`Problem::Ended`].
 ///
 /// ```
 /// let folder = tempfile::tempdir().unwrap();
@@ -93,11 +94,14 @@ pub fn status_of(
     let Some(repository) = Repository::open(root)? else { return Ok(None) };
     let Head { commit, branch } = refs::head(&repository, has_ended)?;
     let index = Index::read(&repository, has_ended)?;
+    let prefix = repository.work_tree().prefix();
+    // Within this crate paths are those of git, from the top of the work tree on; outside of it, those of the root.
+    let admits: Admits<'_> = &|path| path.strip_prefix(prefix).is_some_and(admits);
     let objects = Objects::new(&repository);
     let list = || untracked::list(&repository, &index, admits, has_ended);
     let (staged, found, untracked) = thread::scope(|scope| {
         let beside = thread::Builder::new().spawn_scoped(scope, list);
-        let staged = staged::changes(objects, &index, commit.as_ref(), admits, has_ended);
+        let staged = staged::changes(objects, &index, prefix, commit.as_ref(), admits, has_ended);
         let found = work_tree::changes(&repository, &index, has_ended);
         let untracked = match beside {
             Ok(beside) => beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
@@ -109,6 +113,7 @@ pub fn status_of(
     let mut dirty = combine(&index, staged?, &found?, untracked?, admits);
     let truncated = dirty.len() > LIMIT;
     dirty.truncate(LIMIT);
+    dirty.iter_mut().for_each(|dirty| drop(dirty.path.drain(..prefix.len())));
     Ok(Some(GitStatus { head: commit.map(|commit| commit.to_string()), branch, dirty, truncated }))
 }
 

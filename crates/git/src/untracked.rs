@@ -5,10 +5,11 @@ use std::{ops::Range, os::fd::OwnedFd, vec};
 use rustix::fs::{AtFlags, Dir, FileType};
 
 use crate::{
+    discovery::is_nested_repository,
     ignored::{self, Ignored},
     index::{Index, mode},
     problem::{HasEnded, Problem, go_on},
-    repository::{Repository, is_repository},
+    repository::Repository,
     status::{Admits, LIMIT},
 };
 
@@ -20,12 +21,13 @@ pub(crate) fn list(
     admits: Admits<'_>,
     has_ended: HasEnded<'_>,
 ) -> Result<Vec<Vec<u8>>, Problem> {
-    let ignored = Ignored::new(repository)?;
-    let mut walk =
-        Walk { repository, index, admits, has_ended, ignored, path: Vec::new(), found: Vec::new() };
-    let mut open = Vec::new();
-    let top = repository.root.open_folder(b"").map_err(|error| Problem::unreadable("the root", error))?;
-    open.push(walk.enter(top, 0..index.entries.len())?);
+    let Some(ignored) = rules_of_root(repository, index)? else { return Ok(Vec::new()) };
+    let (work_tree, path) = (repository.work_tree(), repository.work_tree().prefix().to_vec());
+    let root = work_tree.open_folder(path.strip_suffix(b"/").unwrap_or(&path));
+    let root = root.map_err(|error| Problem::unreadable("the root", error))?;
+    let beneath = index.beneath(&path);
+    let mut walk = Walk { repository, index, admits, has_ended, ignored, path, found: Vec::new() };
+    let mut open = vec![walk.enter(root, beneath)?];
     while let Some(folder) = open.last_mut() {
         walk.path.truncate(folder.depth);
         let Some(child) = folder.children.next() else {
@@ -48,6 +50,22 @@ pub(crate) fn list(
         }
     }
     Ok(walk.found)
+}
+
+/// The rules that apply in the root, with those of the folders above it; `None` if the root itself is ignored or is a
+/// submodule without a repository, so that nothing in it counts as untracked.
+fn rules_of_root(repository: &Repository, index: &Index) -> Result<Option<Ignored>, Problem> {
+    let (mut ignored, work_tree) = (Ignored::new(repository)?, repository.work_tree());
+    let next = work_tree.folders_above_root().skip(1).chain([work_tree.prefix()]);
+    for (folder, next) in work_tree.folders_above_root().zip(next) {
+        ignored.enter(repository, folder)?;
+        let path = next.strip_suffix(b"/").unwrap_or(next);
+        if ignored.contains(path, true) || index.find(path).is_some_and(|entry| entry.mode == mode::SUBMODULE)
+        {
+            return Ok(None);
+        }
+    }
+    Ok(Some(ignored))
 }
 
 struct Walk<'a> {
@@ -167,8 +185,8 @@ impl Walk<'_> {
             return Ok(None);
         }
         // It may have gone in the meantime, or may not be ours to read.
-        let Ok(opened) = self.repository.root.open_folder(path) else { return Ok(None) };
-        if below.is_empty() && is_repository(&opened) {
+        let Ok(opened) = self.repository.work_tree().open_folder(path) else { return Ok(None) };
+        if below.is_empty() && is_nested_repository(&opened) {
             self.find();
             return Ok(None);
         }

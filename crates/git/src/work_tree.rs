@@ -17,10 +17,10 @@ use rustix::{
 use crate::{
     attributes::{Attributes, Conversion},
     content::Blob,
+    directory::open_file_in,
     index::{Entry, Index, Time, mode},
     problem::{HasEnded, Problem, go_on},
     repository::Repository,
-    root::open_file_in,
 };
 
 /// More of them would wait for the same disk.
@@ -43,29 +43,30 @@ pub(crate) fn changes(
     index: &Index,
     has_ended: HasEnded<'_>,
 ) -> Result<Vec<(usize, Found)>, Problem> {
-    let (next, all) = (AtomicUsize::new(0), Mutex::new(Ok(Vec::new())));
+    let beneath = index.beneath(repository.work_tree().prefix());
+    let (next, all) = (AtomicUsize::new(beneath.start), Mutex::new(Ok(Vec::new())));
     let work = || {
         let mut visitor =
             Visitor { repository, index, has_ended, attributes: Attributes::new(repository), folder: None };
         loop {
             let start = next.fetch_add(BATCH, Ordering::Relaxed);
-            if start >= index.entries.len() {
+            if start >= beneath.end {
                 return;
             }
-            let found = visitor.visit(start..(start + BATCH).min(index.entries.len()));
+            let found = visitor.visit(start..(start + BATCH).min(beneath.end));
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             match (&mut *all, found) {
                 (Ok(all), Ok(found)) => all.extend(found),
                 (Ok(_), Err(problem)) => {
                     // Nobody takes any more after this.
-                    next.store(index.entries.len(), Ordering::Relaxed);
+                    next.store(beneath.end, Ordering::Relaxed);
                     *all = Err(problem);
                 }
                 (Err(_), _) => {}
             }
         }
     };
-    let batches = index.entries.len().div_ceil(BATCH);
+    let batches = beneath.len().div_ceil(BATCH);
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS).min(batches);
     thread::scope(|scope| {
         for _ in 1..threads {
@@ -119,7 +120,7 @@ impl<'a> Visitor<'a> {
             None => (&b""[..], path),
         };
         if self.folder.as_ref().is_none_or(|(own, _)| *own != folder) {
-            self.folder = Some((folder, self.repository.root.open_folder(folder)));
+            self.folder = Some((folder, self.repository.work_tree().open_folder(folder)));
         }
         let stat = match &self.folder {
             Some((_, Ok(folder))) => rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW),

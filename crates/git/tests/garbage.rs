@@ -3,7 +3,10 @@
 #[path = "support/git.rs"]
 mod git;
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use git::Repository;
 use pintle_git::{Problem, status};
@@ -29,14 +32,19 @@ fn repository() -> Repository {
 }
 
 /// Damages a file in many ways, and asks each time.
-fn damage(repository: &Repository, place: &PathBuf, step: usize) -> usize {
+fn damage(repository: &Repository, place: &Path, step: usize) -> usize {
+    damage_in(repository, repository.path(), place, step)
+}
+
+/// The same, where the root is another folder than the repository.
+fn damage_in(repository: &Repository, root: &Path, place: &Path, step: usize) -> usize {
     let content = fs::read(place).expect("read");
     // Git makes its packs read-only.
     fs::remove_file(place).expect("removed");
     let mut problems = 0;
     let mut ask = |damaged: &[u8]| {
         fs::write(place, damaged).expect("written");
-        if let Err(problem) = status(repository.path(), &|| false) {
+        if let Err(problem) = status(root, &|| false) {
             assert!(!matches!(problem, Problem::Ended));
             problems += 1;
         }
@@ -52,7 +60,7 @@ fn damage(repository: &Repository, place: &PathBuf, step: usize) -> usize {
     ask(&[&content[..], &content[..]].concat());
     ask(&vec![0xff; content.len()]);
     fs::write(place, &content).expect("written");
-    repository.check("repaired");
+    repository.check_in(root, "repaired");
     problems
 }
 
@@ -93,6 +101,24 @@ fn damaged_refs_and_configurations_do_no_harm() {
     let repository = repository();
     for name in ["HEAD", "packed-refs", "config", "info/exclude"] {
         damage(&repository, &repository.path().join(".git").join(name), 1);
+    }
+}
+
+#[test]
+fn damaged_files_of_a_linked_worktree_do_no_harm() {
+    let repository = repository();
+    let folder = tempfile::tempdir().expect("a folder");
+    let linked = folder.path().join("linked");
+    repository.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().expect("text")]);
+    let git_dir = repository.path().join(".git/worktrees/linked");
+    for place in [
+        linked.join(".git"),
+        git_dir.join("gitdir"),
+        git_dir.join("commondir"),
+        git_dir.join("HEAD"),
+        git_dir.join("index"),
+    ] {
+        assert!(damage_in(&repository, &linked, &place, if place.ends_with("index") { 97 } else { 1 }) > 10);
     }
 }
 

@@ -153,7 +153,15 @@ impl History {
                 self.step();
             }
             let last = self.log.len().saturating_sub(40);
-            self.repository.check(&format!("round {round}, after {:#?}", &self.log[last..]));
+            let context = format!("round {round}, after {:#?}", &self.log[last..]);
+            self.repository.check(&context);
+            let top = self.repository.path().canonicalize().expect("a path");
+            for folder in ["d", "d/e", "out"].map(|folder| top.join(folder)) {
+                // A link leads to another folder, and git looks for a repository from there on.
+                if folder.canonicalize().is_ok_and(|real| real == folder && real.is_dir()) {
+                    self.repository.check_in(&folder, &format!("{} in {context}", folder.display()));
+                }
+            }
         }
     }
 }

@@ -12,19 +12,6 @@ use pintle_git::{Change, LIMIT, Problem, status};
 fn a_folder_without_a_repository_has_no_state() {
     let folder = tempfile::tempdir().expect("a folder");
     assert_eq!(ours(folder.path()), None);
-    fs::write(folder.path().join(".git"), "gitdir: ../elsewhere\n").expect("written");
-    assert_eq!(ours(folder.path()), None);
-    fs::remove_file(folder.path().join(".git")).expect("removed");
-    symlink("/tmp", folder.path().join(".git")).expect("linked");
-    assert_eq!(ours(folder.path()), None);
-}
-
-#[test]
-fn a_folder_inside_a_repository_is_none() {
-    let repository = Repository::new(&[]);
-    repository.write("sub/a", "a");
-    repository.commit();
-    assert_eq!(ours(&repository.path().join("sub")), None);
 }
 
 #[test]
@@ -196,7 +183,7 @@ fn what_nobody_should_look_at_is_left_alone() {
 }
 
 #[test]
-fn a_sparse_index_is_refused_and_a_sparse_checkout_is_not() {
+fn a_sparse_index_is_refused_with_a_remedy_and_a_sparse_checkout_is_not() {
     let repository = Repository::new(&[]);
     for name in ["a/1", "b/1", "b/c/2", "top"] {
         repository.write(name, "1");
@@ -206,25 +193,60 @@ fn a_sparse_index_is_refused_and_a_sparse_checkout_is_not() {
     repository.write("a/1", "22");
     repository.check("sparse checkout");
     repository.git(&["sparse-checkout", "set", "--sparse-index", "a"]);
-    assert!(matches!(status(repository.path(), &|| false), Err(Problem::Unsupported(_))));
+    assert_unsupported(&repository, &["sparse index", "`git sparse-checkout reapply --no-sparse-index`"]);
+    repository.git(&["sparse-checkout", "reapply", "--no-sparse-index"]);
+    repository.check("without a sparse index");
 }
 
 #[test]
-fn a_split_index_is_refused() {
+fn a_split_index_is_refused_with_a_remedy() {
     let repository = Repository::new(&[]);
     repository.write("a", "a");
     repository.commit();
     repository.git(&["update-index", "--split-index"]);
-    assert!(matches!(status(repository.path(), &|| false), Err(Problem::Unsupported(_))));
+    assert_unsupported(&repository, &["split index", "`git update-index --no-split-index`"]);
+    repository.git(&["update-index", "--no-split-index"]);
+    repository.check("without a split index");
 }
 
 #[test]
-fn refs_in_tables_are_refused() {
+fn alternates_are_refused_with_a_remedy() {
+    let original = Repository::new(&[]);
+    original.write("a", "a");
+    original.commit();
+    let folder = tempfile::tempdir().expect("a folder");
+    let repository = Repository::at(&folder.path().join("borrower"), &[]);
+    let alternates = repository.path().join(".git/objects/info/alternates");
+    let objects = original.path().join(".git/objects").display().to_string();
+    fs::write(&alternates, format!("{objects}\n")).expect("written");
+    repository.git(&["fetch", "-q", &original.path().display().to_string(), "main"]);
+    repository.git(&["reset", "-q", "--hard", "FETCH_HEAD"]);
+    repository.write("b", "b");
+    repository.git(&["add", "b"]);
+    assert_unsupported(&repository, &["alternates", "`git repack -a -d`", ".git/objects/info/alternates"]);
+    repository.git(&["repack", "-adq"]);
+    fs::remove_file(&alternates).expect("removed");
+    repository.check("with its own objects");
+}
+
+#[test]
+fn refs_in_a_reftable_are_refused_with_a_remedy() {
     let repository = Repository::new(&["--ref-format=reftable"]);
+    // Only git 2.48 and later convert reflogs.
+    repository.git(&["config", "core.logAllRefUpdates", "false"]);
     repository.write("a", "a");
     repository.commit();
-    let problem = status(repository.path(), &|| false).expect_err("a problem").to_string();
-    assert!(problem.contains("reftable"), "{problem}");
+    assert_unsupported(&repository, &["`reftable`", "`git refs migrate --ref-format=files`"]);
+    repository.git(&["refs", "migrate", "--ref-format=files"]);
+    repository.check("with refs in files");
+}
+
+/// Asserts that a repository uses something that is not supported, with pieces of the message.
+fn assert_unsupported(repository: &Repository, pieces: &[&str]) {
+    let problem = status(repository.path(), &|| false).expect_err("a problem");
+    assert!(matches!(problem, Problem::Unsupported { .. }), "{problem}");
+    let message = problem.to_string();
+    pieces.iter().for_each(|piece| assert!(message.contains(piece), "{piece}: {message}"));
 }
 
 #[test]
@@ -483,7 +505,7 @@ fn git_may_keep_its_files_elsewhere_in_the_root() {
     repository.write("a", "b");
     repository.check("elsewhere");
     repository.git(&["worktree", "add", "-q", "../linked", "HEAD"]);
-    assert_eq!(ours(&folder.path().join("linked")), None);
+    repository.check_in(&folder.path().join("linked"), "a linked worktree of it");
 }
 
 /// Everything below a folder, with its size and time.

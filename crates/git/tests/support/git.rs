@@ -57,7 +57,12 @@ impl Repository {
 
     /// Runs git, which has to succeed, and gives it something to read.
     pub fn git_with_input(&self, arguments: &[&str], input: &str) -> Vec<u8> {
-        let output = self.run(arguments, input);
+        self.git_in(&self.path, arguments, input)
+    }
+
+    /// Runs git in another folder, such as a linked worktree, where it has to succeed.
+    pub fn git_in(&self, folder: &Path, arguments: &[&str], input: &str) -> Vec<u8> {
+        let output = self.run(folder, arguments, input);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "git {arguments:?}: {error}");
         output.stdout
@@ -65,10 +70,10 @@ impl Repository {
 
     /// Runs git, which may fail.
     pub fn try_git(&self, arguments: &[&str]) -> bool {
-        self.run(arguments, "").status.success()
+        self.run(&self.path, arguments, "").status.success()
     }
 
-    fn run(&self, arguments: &[&str], input: &str) -> Output {
+    fn run(&self, folder: &Path, arguments: &[&str], input: &str) -> Output {
         // A file, as what is read through a pipe would have to be written meanwhile.
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(input.as_bytes()).and_then(|()| file.rewind()).expect("written");
@@ -76,7 +81,7 @@ impl Repository {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
             command.env_remove(name);
         }
-        command.args(arguments).current_dir(&self.path).stdin(Stdio::from(file));
+        command.args(arguments).current_dir(folder).stdin(Stdio::from(file));
         command.env("HOME", self.home.path()).env("XDG_CONFIG_HOME", self.home.path());
         command.env("GIT_CONFIG_NOSYSTEM", "1").output().expect("git runs")
     }
@@ -114,10 +119,15 @@ impl Repository {
 
     /// Compares our answer with git's. Ours comes first, as git writes down what it has found.
     pub fn check(&self, context: &str) {
-        let own = ours(&self.path).expect("a repository");
-        let theirs = self.theirs();
+        self.check_in(&self.path, context);
+    }
+
+    /// The same for another folder, such as a linked worktree or a subfolder.
+    pub fn check_in(&self, folder: &Path, context: &str) {
+        let own = ours(folder).expect("a repository");
+        let theirs = self.theirs_in(folder);
         assert_eq!(own, theirs, "{context}");
-        assert_eq!(ours(&self.path).expect("a repository"), theirs, "{context}, after git has looked");
+        assert_eq!(ours(folder).expect("a repository"), theirs, "{context}, after git has looked");
     }
 
     /// The same, and nothing must have changed.
@@ -126,10 +136,21 @@ impl Repository {
         assert_eq!(ours(&self.path).expect("a repository").dirty, [], "{context}");
     }
 
-    /// What git says, in our words.
-    pub fn theirs(&self) -> GitStatus {
-        let format = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--branch"];
-        let output = self.git(&format);
+    /// What git says of a folder and what is in it, in our words.
+    fn theirs_in(&self, folder: &Path) -> GitStatus {
+        let format = [
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+            "--branch",
+            "--",
+            ".",
+        ];
+        let output = self.git_in(folder, &format, "");
+        let prefix = self.git_in(folder, &["rev-parse", "--show-prefix"], "");
+        let prefix = prefix.strip_suffix(b"\n").expect("a line");
         let (mut head, mut branch, mut dirty) = (None, None, BTreeMap::new());
         for line in output.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             let text = String::from_utf8_lossy(line).into_owned();
@@ -161,7 +182,13 @@ impl Repository {
         GitStatus {
             head: head.filter(|head| head != "(initial)"),
             branch: branch.filter(|branch| branch != "(detached)"),
-            dirty: dirty.into_iter().map(|(path, change)| Dirty { path, change }).collect(),
+            dirty: dirty
+                .into_iter()
+                .map(|(path, change)| Dirty {
+                    path: path.strip_prefix(prefix).expect("below the folder").to_vec(),
+                    change,
+                })
+                .collect(),
             truncated: false,
         }
     }
