@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use serde_json::{Value, json};
@@ -725,4 +726,88 @@ fn a_path_may_be_written_from_the_root_on() {
         assert_eq!(paths(&answer), found, "{path}");
     }
     server.finish();
+}
+
+/// Runs the real git in a folder, without any configuration from outside.
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new("git");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+        command.env_remove(name);
+    }
+    command.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]);
+    command.args(arguments).current_dir(folder).env("HOME", folder).env("GIT_CONFIG_NOSYSTEM", "1");
+    let output = command.output().expect("git runs");
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What `workspace_status` says of git, of a folder as the root.
+fn git_state(world: &World, root: &str) -> (Value, Value) {
+    let setup = Setup::new().arg("--root").arg(world.path(root)).env("PINTLE_STATE_DIR", world.path("state"));
+    let status = setup.start().result("workspace_status", json!({}));
+    (status["git"].clone(), status["gitProblem"].clone())
+}
+
+#[test]
+fn workspace_status_has_the_git_state_in_worktrees_subfolders_and_submodules() {
+    let world = World::of(&[("top.txt", "top"), ("sub/kept.txt", "kept"), ("sub/changed.txt", "before")]);
+    let root = world.root();
+    git(&root, &["init", "-q", "-b", "trunk"]);
+    git(&root, &["add", "-A"]);
+    git(&root, &["commit", "-qm", "first"]);
+    git(&root, &["worktree", "add", "-q", "-b", "side", "../linked"]);
+    git(&root, &["init", "-q", "-b", "outer", "../outer"]);
+    git(&world.path("outer"), &["submodule", "add", "-q", "../root", "module"]);
+    for folder in ["root", "linked", "outer/module"] {
+        fs::write(world.path(folder).join("top.txt"), "changed at the top").expect("writes");
+        fs::write(world.path(folder).join("sub/changed.txt"), "after").expect("writes");
+        fs::write(world.path(folder).join("sub/new.txt"), "").expect("writes");
+    }
+    let below = json!([
+        {"path": "changed.txt", "change": "modified"},
+        {"path": "new.txt", "change": "untracked"},
+    ]);
+    let whole = json!([
+        {"path": "sub/changed.txt", "change": "modified"},
+        {"path": "sub/new.txt", "change": "untracked"},
+        {"path": "top.txt", "change": "modified"},
+    ]);
+    for (root, branch, dirty) in [
+        ("root", "trunk", &whole),
+        ("root/sub", "trunk", &below),
+        ("linked", "side", &whole),
+        ("linked/sub", "side", &below),
+        ("outer/module", "trunk", &whole),
+        ("outer/module/sub", "trunk", &below),
+    ] {
+        let (state, problem) = git_state(&world, root);
+        assert_eq!(problem, Value::Null, "{root}: {state}");
+        assert_eq!((&state["branch"], &state["dirty"]), (&json!(branch), dirty), "{root}: {state}");
+        assert!(state["head"].as_str().is_some_and(|head| head.len() == 40), "{root}: {state}");
+    }
+}
+
+#[test]
+fn workspace_status_says_why_the_git_state_is_missing() {
+    let world = World::of(&[("sub/a", "a")]);
+    let (state, problem) = git_state(&world, "root");
+    assert_eq!((state, problem), (Value::Null, Value::Null), "there is no repository");
+    git(&world.root(), &["init", "-q", "--bare", "../bare"]);
+    world.write("../nowhere/.git", "gitdir: /nowhere\n");
+    world.write("../borrowed/.git", "gitdir: ../owned/.git\n");
+    git(&world.root(), &["init", "-q", "../owned"]);
+    fs::create_dir_all(world.path("empty/.git")).expect("a folder");
+    fs::create_dir_all(world.path("linked/sub")).expect("a folder");
+    std::os::unix::fs::symlink("../owned/.git", world.path("linked/.git")).expect("links");
+    for (root, piece) in [
+        ("bare", "bare"),
+        ("nowhere", "does not exist"),
+        ("borrowed", "core.worktree"),
+        ("empty", "`HEAD` is missing"),
+        ("linked", "symbolic link"),
+        ("linked/sub", "symbolic link"),
+    ] {
+        let (state, problem) = git_state(&world, root);
+        assert_eq!(state, Value::Null, "{root}");
+        assert!(problem.as_str().is_some_and(|problem| problem.contains(piece)), "{root}: {problem}");
+    }
 }

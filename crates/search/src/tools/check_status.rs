@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pintle_contract::{Annotations, ErrorCode, Fault};
 use pintle_engine::{CallContext, NoArguments, Tool, ToolOutput};
+use pintle_git::Problem;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -112,10 +113,11 @@ fn check(search: &Arc<Search>, around: &Surroundings, call: &CallContext) -> Res
     let git = match pintle_git::status(search.root_path(), &|| call.has_ended()) {
         Ok(Some(_)) => State::Works,
         Ok(None) => State::Off,
-        Err(_) => {
-            // What it is about is told by workspace_status, to those who may know.
-            checks.warn("git's state cannot be read".to_owned(), "run `git fsck` in the root");
-            State::Broken
+        Err(problem) => {
+            // The problem may name files that this caller must not know of; workspace_status looks at that.
+            let message = "the state of the git repository is not available".to_owned();
+            checks.warn(message, "see `gitProblem` in the result of workspace_status");
+            if matches!(problem, Problem::NotUsed(_)) { State::Off } else { State::Broken }
         }
     };
     checks.add("git", git);

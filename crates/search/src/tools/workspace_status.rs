@@ -25,10 +25,10 @@ pub(crate) struct WorkspaceStatus(pub(crate) Arc<Search>, pub(crate) Arc<Surroun
 pub(crate) struct Output {
     /// The folder that the tools see as `/`.
     root: String,
-    /// What git says, if the root is a repository.
+    /// The state of the git work tree that the root is, or is a folder of; also in linked worktrees and submodules.
     #[serde(skip_serializing_if = "Option::is_none")]
     git: Option<Git>,
-    /// Why git's state is not known, if it should be.
+    /// Why the state of git is missing although there is a repository in the root or above it.
     #[serde(skip_serializing_if = "Option::is_none")]
     git_problem: Option<String>,
     /// The search index, as `index_status` tells it.
@@ -90,7 +90,10 @@ fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<
         Ok(status) => (status.map(|status| told(status, scopes)), None),
         // A problem may name files that the caller must not know of.
         Err(problem) if may_read(scopes, b".git/HEAD") => (None, Some(problem.to_string())),
-        Err(_) => (None, Some("git's files cannot be read".to_owned())),
+        Err(_) => {
+            let reason = "there is a repository, but its state is not available; a caller that may read the root is shown why";
+            (None, Some(reason.to_owned()))
+        }
     };
     Ok(Output {
         root: search.root_path().display().to_string(),
