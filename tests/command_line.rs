@@ -110,7 +110,10 @@ fn flags_beat_the_environment_which_beats_the_file() {
 fn an_unknown_key_in_the_file_stops_the_start_and_names_the_nearest() {
     let folder = tempfile::tempdir().expect("a folder");
     for (text, told) in [
-        ("shemas_dir = \"x\"", "line 1: unknown key `shemas_dir`; the nearest known one is `schemas_dir`"),
+        (
+            "shemas_dir = \"x\"",
+            "line 1, column 1: unknown key `shemas_dir`; the nearest known one is `schemas_dir`",
+        ),
         ("[timeout]\nx = \"1s\"", "the nearest known one is `timeouts`"),
         ("[timeouts]\nlist_schema = \"1s\"", "the nearest is `list_schemas`"),
         ("drain = \"soon\"", "`soon` is not a duration"),
@@ -121,6 +124,57 @@ fn an_unknown_key_in_the_file_stops_the_start_and_names_the_nearest() {
         let (code, output, errors) = run(pintle().arg("serve").current_dir(folder.path()), b"");
         assert_eq!((code, output.as_str()), (Some(2), ""), "{text}");
         assert!(errors.contains(told), "{text}: {errors}");
+    }
+}
+
+#[test]
+fn every_error_in_the_file_has_its_file_line_and_column() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("schemas")).expect("a folder");
+    fs::create_dir(folder.path().join("lamps")).expect("a folder");
+    fs::write(folder.path().join("schemas/lamp.json"), "true").expect("writes");
+    let bind = "schemas_dir = \"schemas\"\n[[bind]]\npath = \"a\"\nschema = \"lamp\"\n[[bind]]\n";
+    let http = "http = \"127.0.0.1:0\"\nauth = \"none\"\n";
+    for (text, position, told) in [
+        // What the file says is not what a key takes.
+        (format!("{bind}path = \"b\"\nschemas = \"lamp\"\n"), "line 7, column 1", "unknown key `schemas`"),
+        (format!("{bind}path = \"b\"\nschema = 7\n"), "line 7, column 10", "/bind/1/schema"),
+        (format!("{bind}path = \"b\"\n"), "line 5, column 1", "`schema` is missing"),
+        // What it says cannot be done.
+        (format!("{bind}path = \"b\"\nschema = \"lmp\"\n"), "line 7, column 10", "the nearest is `lamp`"),
+        (format!("{bind}schema = \"lamp\"\npath = \"a[\"\n"), "line 7, column 8", "`a[`"),
+        (format!("{bind}path = \"lamps\"\nschema = \"lamp\"\n"), "line 6, column 8", "`lamps/**`"),
+        ("\ndrain = \"soon\"".into(), "line 2, column 9", "`soon` is not a duration"),
+        ("[timeouts]\nsearch = \"x\"".into(), "line 2, column 10", "timeout of search"),
+        ("[timeouts]\n  serch = \"1s\"".into(), "line 2, column 3", "the nearest is `search`"),
+        ("waiting = 1\nrunning = 0".into(), "line 2, column 11", "running is 0"),
+        ("max_file_bytes = 0".into(), "line 1, column 18", "max_file_bytes is 0"),
+        ("scope = [\"read:/\",\n  \"rad:/\"]".into(), "line 2, column 3", "`rad:/` is not a scope"),
+        (format!("{http}allow_origin = [\"x\"]"), "line 3, column 17", "`x` is not an origin"),
+        (format!("{http}allow_host = [\"a\", \"b/c\"]"), "line 3, column 20", "`b/c` is not a host"),
+        ("auth = \"none\"\nhttp = \"x\"".into(), "line 2, column 8", "`x` is not an address"),
+        ("root = \"gone\"".into(), "line 1, column 8", "gone cannot be opened"),
+        ("root = \".\"\nstate_dir = \"state\"".into(), "line 2, column 13", "inside the root"),
+        ("backend_url = \"ftp://h\"".into(), "line 1, column 15", "the backend cannot be used"),
+        ("log_file = \"gone/log\"".into(), "line 1, column 12", "cannot write the log file"),
+        // It is not TOML, or no text.
+        ("root = \".\"\nlog_file = [".into(), "line 2, column 13", ""),
+        ("root = \".\"\nroot = \".\"".into(), "line 2, column 1", "duplicate key"),
+    ] {
+        fs::write(folder.path().join("pintle.toml"), &text).expect("writes");
+        let mut command = pintle();
+        command.arg("serve").current_dir(folder.path());
+        command.env("XDG_STATE_HOME", folder.path().with_extension("state"));
+        let (code, output, errors) = run(&mut command, b"");
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{text}\n{errors}");
+        let expected = format!("error: pintle.toml: {position}: ");
+        assert!(errors.contains(&expected) && errors.contains(told), "{text}\n{errors}");
+    }
+    // What was typed is no error of the file.
+    fs::write(folder.path().join("pintle.toml"), "drain = \"5s\"\nrunning = 5\n").expect("writes");
+    for arguments in [["--drain", "soon"], ["--running", "0"]] {
+        let (_, _, errors) = run(pintle().arg("serve").args(arguments).current_dir(folder.path()), b"");
+        assert!(errors.starts_with("error: ") && !errors.contains("pintle.toml"), "{errors}");
     }
 }
 

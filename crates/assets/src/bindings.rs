@@ -30,23 +30,34 @@ struct Binding {
     schema: String,
 }
 
+/// Which of the bindings cannot be made, and why.
+#[derive(Debug)]
+pub struct BindError {
+    /// Its number among all, from 0.
+    pub index: usize,
+    /// Whether its schema is wrong; otherwise its glob is.
+    pub is_about_schema: bool,
+    /// What is wrong.
+    pub problem: String,
+}
+
 impl Bindings {
-    /// Binds files, by globs over their paths in the workspace, to schemas. `Err` says what cannot be bound.
+    /// Binds files, by globs over their paths in the workspace, to schemas.
     pub fn new(
         assets: Arc<Assets>,
         globs: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, String> {
-        let bind = |(glob, schema): (String, String)| {
-            let pattern = plain_glob(&glob, &schema)?;
-            let built = GlobBuilder::new(&pattern).literal_separator(true).build();
-            let files = built.map_err(|error| format!("`{glob}` cannot bind files: {}", error.kind()))?;
+    ) -> Result<Self, BindError> {
+        let bind = |(index, (glob, schema)): (usize, (String, String))| {
+            let error = |is_about_schema| move |problem| BindError { index, is_about_schema, problem };
+            let files = matcher(&glob, &schema).map_err(error(false))?;
             if assets.schemas().find(&schema).is_none() {
                 let problem = assets.schemas().unknown_message(&schema);
-                return Err(format!("`{glob}` is bound to a schema that is not there: {problem}"));
+                let problem = format!("`{glob}` is bound to a schema that is not there: {problem}");
+                return Err(error(true)(problem));
             }
-            Ok(Binding { files: files.compile_matcher(), schema })
+            Ok(Binding { files, schema })
         };
-        let bindings = globs.into_iter().map(bind).collect::<Result<_, _>>()?;
+        let bindings = globs.into_iter().enumerate().map(bind).collect::<Result<_, _>>()?;
         Ok(Self { assets, bindings, large: Mutex::default() })
     }
 
@@ -84,6 +95,13 @@ impl Bindings {
         }
         Ok(())
     }
+}
+
+fn matcher(glob: &str, schema: &str) -> Result<GlobMatcher, String> {
+    let pattern = plain_glob(glob, schema)?;
+    let built = GlobBuilder::new(&pattern).literal_separator(true).build();
+    let files = built.map_err(|error| format!("`{glob}` cannot bind files: {}", error.kind()))?;
+    Ok(files.compile_matcher())
 }
 
 /// A glob as the paths that it is compared with are: one that is written otherwise would bind nothing.
@@ -143,7 +161,7 @@ mod tests {
     use crate::testing::assets_of;
     use serde_json::Value;
 
-    fn bindings(globs: &[(&str, &str)]) -> Result<Bindings, String> {
+    fn bindings(globs: &[(&str, &str)]) -> Result<Bindings, BindError> {
         let lamp = json!({
             "required": ["name"],
             "properties": {"name": {"type": "string"}, "watts": {"type": "number", "minimum": 0}}
@@ -176,16 +194,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_bound_says_why() {
-        for (glob, schema, told) in [
-            ("a[", "lamp", "`a[`"),
-            ("", "lamp", "no path"),
-            ("/./", "lamp", "no path"),
-            ("../lamps/*", "lamp", "no `..`"),
-            ("lamps/", "lamp", "`lamps/**`"),
-            ("*.json", "lmp", "`lamp`"),
+        for (glob, schema, told, is_about_schema) in [
+            ("a[", "lamp", "`a[`", false),
+            ("", "lamp", "no path", false),
+            ("/./", "lamp", "no path", false),
+            ("../lamps/*", "lamp", "no `..`", false),
+            ("lamps/", "lamp", "`lamps/**`", false),
+            ("*.json", "lmp", "`lamp`", true),
         ] {
-            let problem = bindings(&[(glob, schema)]).err().expect("refused");
-            assert!(problem.contains(told), "{problem}");
+            let error = bindings(&[("good", "lamp"), (glob, schema)]).err().expect("refused");
+            assert!(error.problem.contains(told), "{error:?}");
+            assert_eq!((error.index, error.is_about_schema), (1, is_about_schema), "{error:?}");
         }
     }
 

@@ -36,7 +36,7 @@ mod weight;
 mod testing;
 
 pub use assets::Assets;
-pub use bindings::Bindings;
+pub use bindings::{BindError, Bindings};
 pub use config::{AssetsConfig, BackendConfig};
 pub use diff::{PatchOperation, diff};
 pub use document::{LocatedIssue, Reason, Report};

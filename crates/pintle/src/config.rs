@@ -10,7 +10,10 @@ use pintle_engine::SchemaRegistry;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::cli::{Auth, Envelope, LogLevel, ProgressWhen};
+use crate::{
+    cli::{Auth, Envelope, LogLevel, ProgressWhen},
+    positions::{Position, Positions, SetAt, escape, syntax_problem},
+};
 
 /// The keys of the file. Paths are relative to the file's folder.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -47,6 +50,9 @@ pub struct FileConfig {
     /// By tool name, and `default`.
     pub timeouts: BTreeMap<String, String>,
     pub bind: Vec<Bind>,
+    /// Where all of this stands in the file.
+    #[serde(skip)]
+    pub positions: Positions,
 }
 
 /// Files that must match a schema.
@@ -57,6 +63,10 @@ pub struct Bind {
     pub path: String,
     /// The schema's name.
     pub schema: String,
+    #[serde(skip)]
+    pub path_set_at: SetAt,
+    #[serde(skip)]
+    pub schema_set_at: SetAt,
 }
 
 /// One of the words that the command line takes for the same setting.
@@ -94,35 +104,50 @@ impl FileConfig {
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
             return Err(format!("{} is not a file", path.display()));
         }
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
             Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
         };
-        let config = Self::parse(&text).map_err(|problem| format!("{}: {problem}", path.display()))?;
+        let config = Self::parse(&text_of(&bytes, path)?, path)?;
         Ok(config.relative_to(path.parent().unwrap_or(Path::new(""))))
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
-        let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
-        let is_endless = |value: &toml::Value| value.as_float().is_some_and(|float| !float.is_finite());
-        if let Some((key, _)) = table.iter().find(|(_, value)| is_endless(value)) {
-            return Err(format!("`{key}` is not a number that can be used"));
+    /// Reads the text of a file. `Err` has the file, the line and the column of what is wrong.
+    fn parse(text: &str, file: &Path) -> Result<Self, String> {
+        let positions = Positions::find(text, file)?;
+        let table: toml::Table = toml::from_str(text).map_err(|error| syntax_problem(text, file, &error))?;
+        if let Some((pointer, problem)) = unusable(&table) {
+            return Err(positions.problem(positions.value(&pointer), problem));
         }
         let value = serde_json::to_value(table).map_err(|error| error.to_string())?;
         let schema = schemars::schema_for!(Self).to_value();
         let schema = SchemaRegistry::default().load(&schema).map_err(|fault| fault.to_string())?;
-        let mismatches = schema.mismatches(&value, "key");
-        // A key that is misspelt may be missing, too; the unknown one tells more.
-        let unknown = mismatches.iter().find(|mismatch| mismatch.message.starts_with("unknown"));
-        if let Some(first) = unknown.or(mismatches.first()) {
-            let line = line_of_key(text, &first.path);
-            let place = line.map_or(String::new(), |line| format!("line {line}: "));
-            return Err(format!("{place}{}", first.message));
+        // A misspelt key may leave a required one missing, and the unknown one is the cause. Of several errors the
+        // first in the file is reported.
+        let mismatches = schema.mismatches(&value, "key").into_iter().map(|mismatch| {
+            let is_unknown = mismatch.message.starts_with("unknown");
+            let position = match is_unknown {
+                true => positions.key(&mismatch.path),
+                false => positions.value(&mismatch.path),
+            };
+            (!is_unknown, position, mismatch.message)
+        });
+        if let Some((_, position, problem)) = mismatches.min() {
+            return Err(positions.problem(position, problem));
         }
-        serde_json::from_value(value).map_err(|error| error.to_string())
+        let config: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        Ok(config.with(positions))
+    }
+
+    fn with(mut self, positions: Positions) -> Self {
+        for (index, bind) in self.bind.iter_mut().enumerate() {
+            bind.path_set_at = positions.set_at(&format!("/bind/{index}/path"));
+            bind.schema_set_at = positions.set_at(&format!("/bind/{index}/schema"));
+        }
+        Self { positions, ..self }
     }
 
     fn relative_to(mut self, folder: &Path) -> Self {
@@ -141,42 +166,110 @@ impl FileConfig {
     }
 }
 
-/// The line on which the key at the end of a pointer is set.
-fn line_of_key(text: &str, pointer: &str) -> Option<usize> {
-    let key = pointer.rsplit('/').next()?.replace("~1", "/").replace("~0", "~");
-    let sets_key = |line: &str| {
-        let start = line.trim_start().trim_start_matches(['[', '"', '\'']);
-        let rest = start.strip_prefix(key.as_str())?;
-        rest.trim_start_matches(['"', '\'']).trim_start().starts_with(['=', ']', '.']).then_some(())
-    };
-    text.lines().position(|line| sets_key(line).is_some()).map(|index| index + 1)
+/// The text of a file, without the byte order mark that some editors begin it with.
+fn text_of(bytes: &[u8], file: &Path) -> Result<String, String> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned()),
+        Err(error) => {
+            let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let problem = "this byte is not UTF-8; save the file as UTF-8";
+            Err(Position::of(&before, before.len()).problem(file, problem))
+        }
+    }
+}
+
+/// The first value that no setting can have, with its pointer: JSON, in which the settings are checked, has no dates
+/// and no numbers without end.
+fn unusable(table: &toml::Table) -> Option<(String, &'static str)> {
+    fn within(value: &toml::Value, pointer: String) -> Option<(String, &'static str)> {
+        match value {
+            toml::Value::Datetime(_) => Some((pointer, "this is a date; write a text, in quotes")),
+            toml::Value::Float(float) if !float.is_finite() => {
+                Some((pointer, "this is not a number that can be used; write digits"))
+            }
+            toml::Value::Array(items) => {
+                items.iter().enumerate().find_map(|(index, item)| within(item, format!("{pointer}/{index}")))
+            }
+            toml::Value::Table(table) => {
+                table.iter().find_map(|(key, value)| within(value, format!("{pointer}/{}", escape(key))))
+            }
+            _ => None,
+        }
+    }
+    table.iter().find_map(|(key, value)| within(value, format!("/{}", escape(key))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_unknown_key_is_named_with_its_line_and_the_nearest_one() {
-        let problem = FileConfig::parse("root = \".\"\n\nlog_fil = \"x\"\n").expect_err("unknown");
-        assert!(problem.starts_with("line 3: unknown key `log_fil`; the nearest known one is `log_file`"));
+    fn problem(text: &str) -> String {
+        FileConfig::parse(text, Path::new("p.toml")).expect_err("an error")
     }
 
     #[test]
-    fn a_wrong_type_or_word_is_named_with_its_line() {
-        for (text, line) in
-            [("running = \"4\"", "line 1: `/running`"), ("\nenvelope = \"x\"", "line 2: `/envelope`")]
-        {
-            let problem = FileConfig::parse(text).expect_err("wrong");
-            assert!(problem.starts_with(line), "{problem}");
+    fn an_unknown_key_is_named_with_its_position_and_the_nearest_one() {
+        let told = problem("root = \".\"\n\n  log_fil = \"x\"\n");
+        let expected = "p.toml: line 3, column 3: unknown key `log_fil`; the nearest known one is `log_file`";
+        assert!(told.starts_with(expected), "{told}");
+    }
+
+    #[test]
+    fn what_is_wrong_in_one_of_several_tables_is_reported_where_it_stands() {
+        let good = "[[bind]]\npath = \"a\"\nschema = \"lamp\"\n";
+        for (second, expected) in [
+            ("[[bind]]\npath = \"b\"\nschemas = \"lamp\"\n", "line 6, column 1: unknown key `schemas`"),
+            ("[[bind]]\npath = \"b\"\nschema = 7\n", "line 6, column 10: `/bind/1/schema`"),
+            ("[[bind]]\npath = \"b\"\n", "line 4, column 1: key `schema` is missing"),
+            ("[[bind]]\npath = 7\nschema = 7\n", "line 5, column 8: `/bind/1/path`"),
+            ("[[bind]]\nschema = 1979-05-27\n", "line 5, column 10: this is a date"),
+            ("[[bind]]\nschema = \"a\"\nschema = \"b\"\n", "line 6, column 1: duplicate key"),
+        ] {
+            let told = problem(&format!("{good}{second}"));
+            assert!(told.starts_with(&format!("p.toml: {expected}")), "{second}: {told}");
         }
+    }
+
+    #[test]
+    fn of_several_errors_the_first_in_the_file_is_reported() {
+        // By its pointer the eleventh table, `/bind/10`, would stand before the third, `/bind/2`.
+        let good = "[[bind]]\npath = \"a\"\nschema = \"lamp\"\n";
+        let bad = "[[bind]]\npath = 7\nschema = \"lamp\"\n";
+        let told = problem(&[good, good, bad, &good.repeat(7), bad].concat());
+        assert!(told.starts_with("p.toml: line 8, column 8: `/bind/2/path`"), "{told}");
+        // A misspelt key is the cause of one that is missing.
+        let told = problem("[[bind]]\nschema = 7\npaths = \"a\"\n");
+        assert!(told.starts_with("p.toml: line 3, column 1: unknown key `paths`"), "{told}");
+    }
+
+    #[test]
+    fn a_wrong_type_or_word_is_named_with_its_position() {
+        for (text, expected) in [
+            ("running = \"4\"", "p.toml: line 1, column 11: `/running`"),
+            ("\nenvelope = \"x\"", "p.toml: line 2, column 12: `/envelope`"),
+            ("scope = [\n  \"read:/\",\n  5,\n]", "p.toml: line 3, column 3: `/scope/1`"),
+            ("running = nan", "p.toml: line 1, column 11: this is not a number"),
+            ("[timeouts]\nsearch = 2", "p.toml: line 2, column 10: `/timeouts/search`"),
+            ("drain = ", "p.toml: line 1, column 9: "),
+        ] {
+            let told = problem(text);
+            assert!(told.starts_with(expected), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_utf_8_is_reported_where_it_is_not() {
+        let told = text_of(b"a = 1\nb = \"\xff\"", Path::new("p.toml")).expect_err("not text");
+        assert!(told.starts_with("p.toml: line 2, column 6: "), "{told}");
+        assert_eq!(text_of("\u{feff}a = 1".as_bytes(), Path::new("p.toml")), Ok("a = 1".into()));
     }
 
     #[test]
     fn every_key_is_read_and_paths_are_relative_to_the_file() {
         let text =
             "root = \"here\"\nlog_level = \"off\"\nenvelope = \"shadow\"\n[timeouts]\nsearch = \"2s\"\n";
-        let config = FileConfig::parse(text).expect("reads").relative_to(Path::new("/etc/p"));
+        let config =
+            FileConfig::parse(text, Path::new("p.toml")).expect("reads").relative_to(Path::new("/etc/p"));
         assert_eq!(config.root.as_deref(), Some(Path::new("/etc/p/here")));
         assert_eq!(config.log_level.map(|word| word.0), Some(LogLevel::Off));
         assert_eq!(config.timeouts["search"], "2s");

@@ -9,6 +9,7 @@ mod grammar_memory;
 mod mathematics;
 mod notices;
 mod output;
+mod positions;
 mod ready;
 mod rules;
 mod settings;

@@ -19,6 +19,7 @@ use pintle_wire::Origins;
 use crate::{
     cli::{Auth, DEFAULT_HTTP, Envelope, LogLevel, ProgressWhen, ServeArguments, WorkspaceArguments},
     config::{Bind, FileConfig},
+    positions::{SetAt, escape},
 };
 
 /// SemVer and commit: which build this is.
@@ -31,14 +32,18 @@ const SUBMODULE: &str = "libs/synesthetic-schemas";
 pub struct Workspace {
     pub root: PathBuf,
     pub state_dir: Option<PathBuf>,
+    pub state_dir_set_at: SetAt,
     pub schemas_dir: Option<PathBuf>,
     pub examples_dir: Option<PathBuf>,
     pub backend_url: Option<String>,
+    pub backend_url_set_at: SetAt,
     pub backend_assets_path: String,
     pub allow_unvalidated: bool,
     /// The largest file that is searched.
     pub max_file_bytes: u64,
     pub timeouts: Timeouts,
+    /// Where the timeouts of the file were written, by tool.
+    pub timeouts_set_at: HashMap<String, SetAt>,
     /// Where the configuration is, or would be.
     pub config_file: PathBuf,
     /// What the server writes for itself, which may lie in the root.
@@ -69,6 +74,7 @@ pub struct Serve {
     pub scopes: Scopes,
     pub ready_file: PathBuf,
     pub log_file: Option<PathBuf>,
+    pub log_file_set_at: SetAt,
     pub log_level: LogLevel,
     pub progress_always: bool,
     pub max_request_bytes: usize,
@@ -84,12 +90,14 @@ impl Workspace {
     }
 
     fn decide(arguments: WorkspaceArguments, file: &FileConfig) -> Result<Self, String> {
+        let root_set_at = set_at(file, is_named(&arguments.root), "root");
         let root = named(arguments.root, &file.root).unwrap_or_else(|| PathBuf::from("."));
-        let root = root
-            .canonicalize()
-            .map_err(|error| format!("the root {} cannot be opened: {error}", root.display()))?;
+        let root = root.canonicalize().map_err(|error| {
+            root_set_at.problem(format!("the root {} cannot be opened: {error}", root.display()))
+        })?;
         if !root.is_dir() {
-            return Err(format!("the root {} is not a folder; --root takes a folder", root.display()));
+            let problem = format!("the root {} is not a folder; --root takes a folder", root.display());
+            return Err(root_set_at.problem(problem));
         }
         let folder = |typed: Option<PathBuf>, written: &Option<PathBuf>, name: &str| {
             let default = root.join(SUBMODULE).join(name);
@@ -98,6 +106,7 @@ impl Workspace {
         Ok(Self {
             schemas_dir: folder(arguments.schemas_dir, &file.schemas_dir, "jsonschema"),
             examples_dir: folder(arguments.examples_dir, &file.examples_dir, "examples"),
+            backend_url_set_at: set_at(file, arguments.backend_url.is_some(), "backend_url"),
             backend_url: arguments
                 .backend_url
                 .or_else(|| file.backend_url.clone())
@@ -107,9 +116,13 @@ impl Workspace {
                 .or_else(|| file.backend_assets_path.clone())
                 .unwrap_or_else(|| "/synesthetic-assets/".into()),
             allow_unvalidated: arguments.allow_unvalidated.or(file.allow_unvalidated).unwrap_or(false),
-            max_file_bytes: max_file_bytes(arguments.max_file_bytes.or(file.max_file_bytes))?,
+            max_file_bytes: max_file_bytes(arguments.max_file_bytes.or(file.max_file_bytes)).map_err(
+                |problem| set_at(file, arguments.max_file_bytes.is_some(), "max_file_bytes").problem(problem),
+            )?,
+            state_dir_set_at: set_at(file, is_named(&arguments.state_dir), "state_dir"),
             state_dir: named(arguments.state_dir, &file.state_dir).or_else(default_state_dir),
             timeouts: timeouts(&arguments.timeout, file)?,
+            timeouts_set_at: timeouts_set_at(file),
             config_file: FileConfig::path(arguments.config.as_deref()).to_owned(),
             own_files: Vec::new(),
             bindings: file.bind.clone(),
@@ -133,14 +146,16 @@ impl Serve {
                 if (least..=MOST).contains(&chosen) {
                     return Ok(chosen);
                 }
-                Err(format!("{name} is {chosen}; it must be from {least} to {MOST}"))
+                let problem = format!("{name} is {chosen}; it must be from {least} to {MOST}");
+                Err(set_at(file, typed.is_some(), name).problem(problem))
             };
         Ok(Self {
             listen: Listen::decide(arguments, file)?,
-            scopes: scopes(&arguments.scope, file.scope.as_deref())?,
+            scopes: scopes(&arguments.scope, file)?,
             ready_file: named(arguments.ready_file.clone(), &file.ready_file)
                 .unwrap_or_else(|| "/tmp/mcp.ready".into()),
             log_file: named(arguments.log_file.clone(), &file.log_file),
+            log_file_set_at: set_at(file, is_named(&arguments.log_file), "log_file"),
             log_level: arguments.log_level.or(file.log_level.map(|word| word.0)).unwrap_or(LogLevel::Info),
             progress_always: arguments.progress.or(file.progress.map(|word| word.0))
                 == Some(ProgressWhen::Always),
@@ -151,7 +166,9 @@ impl Serve {
                 1 << 20,
                 1,
             )?,
-            drain: duration(drain).map_err(|problem| format!("drain: {problem}"))?,
+            drain: duration(drain).map_err(|problem| {
+                set_at(file, arguments.drain.is_some(), "drain").problem(format!("drain: {problem}"))
+            })?,
             engine: Options {
                 running: number("running", arguments.running, file.running, defaults.running, 1)?,
                 waiting: number("waiting", arguments.waiting, file.waiting, defaults.waiting, 0)?,
@@ -180,25 +197,30 @@ impl Listen {
         let Some(address) = typed.or(file.http.as_deref()).filter(|_| !arguments.stdio) else {
             return Ok(Self::Stdio);
         };
+        let http_set_at = set_at(file, typed.is_some(), "http");
         if arguments.auth.or(file.auth.map(|word| word.0)) != Some(Auth::None) {
-            return Err("over HTTP every program on this machine could call the tools; \
-                        say that this is meant with --auth none"
-                .into());
+            return Err(http_set_at.problem(
+                "over HTTP every program on this machine could call the tools; \
+                 say that this is meant with --auth none",
+            ));
         }
         let resolved = address.to_socket_addrs().map_err(|error| {
-            format!("`{address}` is not an address to serve on ({error}); write it as {DEFAULT_HTTP}")
+            http_set_at.problem(format!(
+                "`{address}` is not an address to serve on ({error}); write it as {DEFAULT_HTTP}"
+            ))
         })?;
         let resolved: Vec<_> = resolved.collect();
         let Some(address) = resolved.iter().find(|address| address.ip().is_loopback()).copied() else {
-            return Err(format!(
+            return Err(http_set_at.problem(format!(
                 "{address} is not an address of this machine alone; with --auth none only such as \
                  {DEFAULT_HTTP} can be served"
-            ));
+            )));
         };
-        let origins = Origins::new(
-            listed(&arguments.allow_origin, &file.allow_origin).to_vec(),
-            listed(&arguments.allow_host, &file.allow_host).to_vec(),
-        )?;
+        let one_origin = |origin: &str| Origins::new(vec![origin.to_owned()], Vec::new());
+        let one_host = |host: &str| Origins::new(Vec::new(), vec![host.to_owned()]);
+        let origins = listed(&arguments.allow_origin, file, "allow_origin", &file.allow_origin, one_origin)?;
+        let hosts = listed(&arguments.allow_host, file, "allow_host", &file.allow_host, one_host)?;
+        let origins = Origins::new(origins.to_vec(), hosts.to_vec())?;
         Ok(Self::Http(ListenHttp { address, origins }))
     }
 }
@@ -208,38 +230,75 @@ fn named(typed: Option<PathBuf>, written: &Option<PathBuf>) -> Option<PathBuf> {
     typed.filter(|path| !path.as_os_str().is_empty()).or_else(|| written.clone())
 }
 
-/// The same for what there may be several of.
-fn listed<'a>(typed: &'a [String], written: &'a [String]) -> &'a [String] {
-    if typed.iter().all(String::is_empty) { written } else { typed }
+/// Whether a path was typed, or stands in a variable.
+fn is_named(typed: &Option<PathBuf>) -> bool {
+    typed.as_ref().is_some_and(|path| !path.as_os_str().is_empty())
+}
+
+/// Where a setting was written in the file, unless it was typed, which beats the file.
+fn set_at(file: &FileConfig, is_typed: bool, key: &str) -> SetAt {
+    if is_typed { SetAt::default() } else { file.positions.set_at(&format!("/{key}")) }
+}
+
+/// What was typed, or stands in a variable, or in the file, where there may be several. Those of the file are checked
+/// one by one, so that an error has the position of the one that is wrong.
+fn listed<'a, T>(
+    typed: &'a [String],
+    file: &FileConfig,
+    key: &str,
+    written: &'a [String],
+    check: impl Fn(&str) -> Result<T, String>,
+) -> Result<&'a [String], String> {
+    if !typed.iter().all(String::is_empty) {
+        return Ok(typed);
+    }
+    for (index, item) in written.iter().enumerate() {
+        check(item).map_err(|problem| file.positions.set_at(&format!("/{key}/{index}")).problem(problem))?;
+    }
+    Ok(written)
 }
 
 /// Where nobody has said anything, nothing is restricted. An empty list in the file says that nothing is allowed.
-fn scopes(typed: &[String], written: Option<&[String]>) -> Result<Scopes, String> {
-    let typed: Vec<&str> = typed.iter().map(String::as_str).filter(|scope| !scope.is_empty()).collect();
-    match (typed.is_empty(), written) {
-        (false, _) => Scopes::parse(typed),
-        (true, Some(written)) => Scopes::parse(written.iter().map(String::as_str)),
-        (true, None) => Ok(Scopes::everything()),
+fn scopes(typed: &[String], file: &FileConfig) -> Result<Scopes, String> {
+    if typed.iter().all(String::is_empty) && file.scope.is_none() {
+        return Ok(Scopes::everything());
     }
+    let written = file.scope.as_deref().unwrap_or_default();
+    let chosen = listed(typed, file, "scope", written, |scope| Scopes::parse([scope]))?;
+    // An empty variable is none; an empty scope in the file is an error that is found above.
+    Scopes::parse(chosen.iter().map(String::as_str).filter(|scope| !scope.is_empty()))
 }
 
 fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
     let mut chosen = Timeouts { by_tool: HashMap::new(), ..Timeouts::default() };
     // Unless somebody says how long every call may take.
     chosen.by_tool.insert("index_build".into(), Duration::from_secs(600));
-    let written = file.timeouts.iter().map(|(tool, text)| (tool.as_str(), text.as_str()));
-    let typed = typed.iter().filter(|text| !text.is_empty());
-    let typed = typed.map(|text| text.split_once('=').unwrap_or(("default", text)));
-    for (tool, text) in written.chain(typed) {
-        let timeout = duration(text).map_err(|problem| format!("timeout of {tool}: {problem}"))?;
-        if tool == "default" {
-            chosen.default = timeout;
-            chosen.by_tool.remove("index_build");
-        } else {
-            chosen.by_tool.insert(tool.to_owned(), timeout);
-        }
+    for (tool, text) in &file.timeouts {
+        let set_at = file.positions.set_at(&format!("/timeouts/{}", escape(tool)));
+        set_timeout(&mut chosen, tool, text).map_err(|problem| set_at.problem(problem))?;
+    }
+    for text in typed.iter().filter(|text| !text.is_empty()) {
+        let (tool, text) = text.split_once('=').unwrap_or(("default", text));
+        set_timeout(&mut chosen, tool, text)?;
     }
     Ok(chosen)
+}
+
+fn set_timeout(chosen: &mut Timeouts, tool: &str, text: &str) -> Result<(), String> {
+    let timeout = duration(text).map_err(|problem| format!("timeout of {tool}: {problem}"))?;
+    if tool == "default" {
+        chosen.default = timeout;
+        chosen.by_tool.remove("index_build");
+    } else {
+        chosen.by_tool.insert(tool.to_owned(), timeout);
+    }
+    Ok(())
+}
+
+/// Where the file names the tools that it sets timeouts of.
+fn timeouts_set_at(file: &FileConfig) -> HashMap<String, SetAt> {
+    let key = |tool: &String| file.positions.key_set_at(&format!("/timeouts/{}", escape(tool)));
+    file.timeouts.keys().map(|tool| (tool.clone(), key(tool))).collect()
 }
 
 fn max_file_bytes(chosen: Option<u64>) -> Result<u64, String> {
@@ -271,7 +330,8 @@ fn default_state_dir() -> Option<PathBuf> {
 impl Workspace {
     /// What lies in the root is the workspace's: the tools could read and change Pintle's own files there.
     pub fn refuse_state_inside_root(&self) -> Result<(), String> {
-        self.state_dir.as_ref().map_or(Ok(()), |state_dir| refuse_inside(&self.root, state_dir))
+        let Some(state_dir) = &self.state_dir else { return Ok(()) };
+        refuse_inside(&self.root, state_dir).map_err(|problem| self.state_dir_set_at.problem(problem))
     }
 }
 

@@ -17,7 +17,9 @@ pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
         .clone()
         .map(|url| BackendConfig { url, assets_path: workspace.backend_assets_path.clone() });
     if let Some(problem) = backend.as_ref().and_then(BackendConfig::problem) {
-        return Err(format!("the backend cannot be used: {problem}; mend --backend-url (SYN_BACKEND_URL)"));
+        let problem =
+            format!("the backend cannot be used: {problem}; change --backend-url (SYN_BACKEND_URL)");
+        return Err(workspace.backend_url_set_at.problem(problem));
     }
     let assets = Assets::load(AssetsConfig {
         schemas_dir: workspace.schemas_dir.clone(),
@@ -33,17 +35,21 @@ pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
 
 /// The files that are bound to schemas.
 pub fn bind(workspace: &Workspace, assets: &Arc<Assets>) -> Result<Bindings, String> {
-    let told = |problem: String| format!("{}: {problem}", workspace.config_file.display());
-    let is_folder = |Bind { path, .. }: &&Bind| {
-        let path = path.trim_start_matches('/');
+    let is_folder = |bind: &&Bind| {
+        let path = bind.path.trim_start_matches('/');
         !path.is_empty() && workspace.root.join(path).is_dir()
     };
-    if let Some(Bind { path, .. }) = workspace.bindings.iter().find(is_folder) {
-        let path = path.trim_end_matches('/');
-        return Err(told(format!("`{path}` is a folder; `{path}/**` binds all files below it")));
+    if let Some(bind) = workspace.bindings.iter().find(is_folder) {
+        let path = bind.path.trim_end_matches('/');
+        let problem = format!("`{path}` is a folder; `{path}/**` binds all files below it");
+        return Err(bind.path_set_at.problem(problem));
     }
-    let globs = workspace.bindings.iter().map(|Bind { path, schema }| (path.clone(), schema.clone()));
-    Bindings::new(Arc::clone(assets), globs).map_err(told)
+    let globs = workspace.bindings.iter().map(|bind| (bind.path.clone(), bind.schema.clone()));
+    Bindings::new(Arc::clone(assets), globs).map_err(|error| match workspace.bindings.get(error.index) {
+        Some(bind) if error.is_about_schema => bind.schema_set_at.problem(error.problem),
+        Some(bind) => bind.path_set_at.problem(error.problem),
+        None => error.problem,
+    })
 }
 
 /// Search in the workspace. A state folder inside the root is not used.
@@ -102,9 +108,12 @@ pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Re
     for name in named {
         if !engine.catalogue().names().any(|tool| tool == name) {
             let near = nearest(&name, engine.catalogue().names()).unwrap_or("default");
-            return Err(format!(
-                "a timeout is set for `{name}`, but there is no such tool; the nearest is `{near}`"
-            ));
+            let problem =
+                format!("a timeout is set for `{name}`, but there is no such tool; the nearest is `{near}`");
+            return Err(match workspace.timeouts_set_at.get(&name) {
+                Some(set_at) => set_at.problem(problem),
+                None => problem,
+            });
         }
     }
     Ok(engine)

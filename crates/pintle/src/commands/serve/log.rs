@@ -28,8 +28,10 @@ impl Log {
         let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let file = OpenOptions::new().create(true).append(true).custom_flags(no_wait).open(path);
         let outlet = file.and_then(|file| CallLog::outlet(PatientFile::from(file)));
-        let outlet =
-            outlet.map_err(|error| format!("cannot write the log file {}: {error}", path.display()))?;
+        let outlet = outlet.map_err(|error| {
+            let problem = format!("cannot write the log file {}: {error}", path.display());
+            serve.log_file_set_at.problem(problem)
+        })?;
         Ok(Self { calls: CallLog::lossless(outlet.clone(), level), file: Some(outlet) })
     }
 }
