@@ -11,6 +11,7 @@ mod assets;
 mod backend;
 mod bindings;
 mod config;
+mod declared;
 mod diff;
 mod document;
 mod examples;

@@ -1,14 +1,12 @@
 //! One schema: compiled on first use, then kept, and able to judge assets.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::{Draft, Validator};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
+    declared::declared,
     folder::FoundFile,
     issue::{self, Issue},
     names::schema_name,
@@ -23,6 +21,8 @@ use crate::{
 pub(crate) const SCHEMA_REF: &str = "$schemaRef";
 /// The member by which any JSON document may name its schema.
 pub(crate) const SCHEMA: &str = "$schema";
+/// The base of references in a schema that has neither an id nor a file URI.
+const NO_BASE: &str = "json-schema:///";
 
 /// One schema file.
 pub(crate) struct Schema {
@@ -32,9 +32,23 @@ pub(crate) struct Schema {
     pub(crate) path: String,
     pub(crate) document: Arc<Value>,
     file_uri: Option<String>,
-    /// Whether assets may carry `$schema` without the schema knowing it.
-    sets_schema_aside: bool,
-    validator: OnceLock<Result<Validator<Watched>, String>>,
+    compiled: OnceLock<Result<Compiled, String>>,
+}
+
+/// What a schema is judged with.
+struct Compiled {
+    validator: Validator<Watched>,
+    /// The members that assets may carry without the schema declaring them.
+    set_aside: Vec<&'static str>,
+}
+
+/// By which of its names a schema is asked for a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AskedAs {
+    /// Its own.
+    Itself,
+    /// The alias of the schema of whole assets.
+    Alias,
 }
 
 impl Schema {
@@ -44,10 +58,9 @@ impl Schema {
             name: schema_name(file.name()).to_owned(),
             version: version_of(&document, id_of(&document)),
             path: file.path.clone(),
-            sets_schema_aside: !declares(&document, SCHEMA),
             document,
             file_uri,
-            validator: OnceLock::new(),
+            compiled: OnceLock::new(),
         }
     }
 
@@ -56,18 +69,22 @@ impl Schema {
     pub(crate) fn issues(
         &self,
         mut asset: Value,
+        asked_as: AskedAs,
         library: &Arc<Library>,
         stop: &dyn Fn() -> bool,
     ) -> Vec<Issue> {
-        let validator = match self.validator.get_or_init(|| self.compile(library)) {
-            Ok(validator) => validator,
+        let Compiled { validator, set_aside } = match self.compiled.get_or_init(|| self.compile(library)) {
+            Ok(compiled) => compiled,
             Err(reason) => return vec![Issue::schema_invalid(reason)],
         };
         if let Value::Object(members) = &mut asset {
             // The others keep their order, in which messages quote them.
-            members.shift_remove(SCHEMA_REF);
-            if self.sets_schema_aside {
-                members.shift_remove(SCHEMA);
+            for member in set_aside {
+                members.shift_remove(*member);
+            }
+            // By its alias the schema judges assets that name it: how they do that is not what is judged.
+            if asked_as == AskedAs::Alias {
+                members.shift_remove(SCHEMA_REF);
             }
         }
         match watched(Limits::NONE, stop, |watch| validator.is_valid(WatchedNode::new(&asset, watch))) {
@@ -78,7 +95,7 @@ impl Schema {
         }
     }
 
-    fn compile(&self, library: &Arc<Library>) -> Result<Validator<Watched>, String> {
+    fn compile(&self, library: &Arc<Library>) -> Result<Compiled, String> {
         let draft = match Draft::default().detect(&self.document) {
             Draft::Unknown => Draft::default(),
             known => known,
@@ -90,9 +107,14 @@ impl Schema {
         if let Some(uri) = &self.file_uri {
             options = options.with_base_uri(uri);
         }
-        options
+        let validator = options
             .build(&self.document)
-            .map_err(|error| unlocated(&issue::compile_message(&error), self.folder_uri(), library))
+            .map_err(|error| unlocated(&issue::compile_message(&error), self.folder_uri(), library))?;
+        const MEMBERS: [&str; 2] = [SCHEMA_REF, SCHEMA];
+        let base_uri = self.file_uri.as_deref().or_else(|| id_of(&self.document)).unwrap_or(NO_BASE);
+        let declared = declared(&self.document, draft, base_uri, library, &MEMBERS);
+        let set_aside = MEMBERS.into_iter().filter(|member| !declared.contains(member)).collect();
+        Ok(Compiled { validator, set_aside })
     }
 
     /// The address of the schemas folder, with a final `/`.
@@ -117,35 +139,6 @@ fn list_errors(validator: &Validator<Watched>, asset: &Value, stop: &dyn Fn() ->
         validator.validate(WatchedNode::new(asset, watch)).err().as_ref().map(issue::only_first)
     });
     vec![first.ok().flatten().unwrap_or_else(Issue::too_many)]
-}
-
-/// Whether a schema knows a member of the asset by name.
-fn declares(schema: &Value, member: &str) -> bool {
-    let mut pending = vec![schema];
-    // References may go round.
-    let mut seen = HashSet::new();
-    while let Some(next) = pending.pop() {
-        let Value::Object(keywords) = next else { continue };
-        if !seen.insert(std::ptr::from_ref(next)) {
-            continue;
-        }
-        if names_member(keywords, member) {
-            return true;
-        }
-        for keyword in ["allOf", "anyOf", "oneOf"] {
-            pending.extend(keywords.get(keyword).and_then(Value::as_array).into_iter().flatten());
-        }
-        pending.extend(["if", "then", "else"].iter().filter_map(|keyword| keywords.get(*keyword)));
-        let target = keywords.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-        pending.extend(target.and_then(|pointer| schema.pointer(pointer)));
-    }
-    false
-}
-
-fn names_member(keywords: &Map<String, Value>, member: &str) -> bool {
-    let required = keywords.get("required").and_then(Value::as_array);
-    keywords.get("properties").is_some_and(|properties| properties.get(member).is_some())
-        || required.is_some_and(|names| names.iter().any(|name| name == member))
 }
 
 #[cfg(test)]
@@ -275,11 +268,11 @@ mod tests {
     fn a_schema_is_compiled_once() {
         let (schemas, _) = schemas_of(&[("a.json", json!({"type": "number"}))]);
         let schema = schemas.get("a").expect("a schema");
-        assert!(schema.validator.get().is_none(), "not before it is needed");
+        assert!(schema.compiled.get().is_none(), "not before it is needed");
         issues(&schemas, "a", json!(1));
-        let first: *const _ = schema.validator.get().expect("compiled");
+        let first: *const _ = schema.compiled.get().expect("compiled");
         issues(&schemas, "a", json!(2));
-        assert!(std::ptr::eq(first, schema.validator.get().expect("compiled")));
+        assert!(std::ptr::eq(first, schema.compiled.get().expect("compiled")));
     }
 
     /// A tree of shapes, as scene formats have them: each inner shape is one of several kinds.
@@ -323,37 +316,173 @@ mod tests {
         let (schemas, _) = schemas_of(&[("node.json", shape())]);
         issues(&schemas, "node", json!(1));
         let schema = schemas.get("node").expect("a schema");
-        let validator = schema.validator.get().expect("compiled").as_ref().expect("usable");
+        let compiled = schema.compiled.get().expect("compiled").as_ref().expect("usable");
         let asset = nested(100, json!({"kind": "leaf", "size": "x"}));
         let limits = Limits { steps: 100_000, ..Limits::NONE };
-        let valid = watched(limits, &|| false, |watch| validator.is_valid(WatchedNode::new(&asset, watch)));
+        let valid =
+            watched(limits, &|| false, |watch| compiled.validator.is_valid(WatchedNode::new(&asset, watch)));
         assert_eq!(valid, Ok(false));
     }
 
+    /// Whether a schema makes `$schemaRef` and `$schema` its own: the verdicts on an asset whose values are wrong for
+    /// every schema of the tables below that says anything of them.
+    fn judges_them(schemas: &Schemas, name: &str) -> bool {
+        let told = issues(schemas, name, json!({"$schemaRef": "wrong", "a": 1, "$schema": "wrong"}));
+        let (one, other) = ("/$schemaRef", "/$schema");
+        let names_both = [one, other].iter().all(|path| told.iter().any(|issue| issue.starts_with(path)));
+        assert!(told.is_empty() || names_both, "{name}: {told:?}");
+        !told.is_empty()
+    }
+
     #[test]
-    fn a_reference_to_the_schema_is_set_aside_and_so_is_its_id_unless_it_knows_it() {
-        let closed = json!({"additionalProperties": false, "properties": {"a": true}});
-        let (schemas, _) = schemas_of(&[
-            ("closed.json", closed),
-            ("knows.json", json!({"properties": {"$schema": {"const": "k"}}})),
-            ("demands.json", json!({"required": ["$schema"]})),
+    fn what_the_schema_declares_is_judged_and_what_it_does_not_declare_is_set_aside() {
+        let right = json!({"properties": {"$schemaRef": {"const": "k"}, "$schema": {"const": "k"}}});
+        let draft7 = "http://json-schema.org/draft-07/schema#";
+        let other = json!({
+            "$id": "https://h/other.json",
+            "$defs": {"it": {"$anchor": "here", "allOf": [right]}, "nothing": {"properties": {"b": right}}}
+        });
+        let declaring = [
+            ("properties.json", right.clone()),
+            ("pattern.json", json!({"patternProperties": {"^\\$schema(Ref)?$": {"const": "k"}}})),
+            ("any-pattern.json", json!({"patternProperties": {"": {"enum": ["k", 1]}}})),
             (
-                "through.json",
+                "closed.json",
+                json!({"additionalProperties": false, "properties": {
+                    "a": true, "$schemaRef": {"const": "k"}, "$schema": {"const": "k"}
+                }}),
+            ),
+            ("all.json", json!({"allOf": [true, {"allOf": [right]}]})),
+            ("then.json", json!({"if": true, "then": right})),
+            ("dependent.json", json!({"dependentSchemas": {"a": right}})),
+            ("old-dependent.json", json!({"$schema": draft7, "dependencies": {"a": right}})),
+            ("local.json", json!({"$ref": "#/$defs/it", "$defs": {"it": right}})),
+            ("anchor.json", json!({"$ref": "#it", "$defs": {"it": {"$anchor": "it", "allOf": [right]}}})),
+            ("file.json", json!({"$ref": "other.json#/$defs/it"})),
+            (
+                "id.json",
+                json!({"$ref": "https://h/other.json#here", "unevaluatedProperties": false,
+                "properties": {"a": true}}),
+            ),
+            ("round.json", json!({"allOf": [{"$ref": "#"}, {"$ref": "file.json"}]})),
+            (
+                "dynamic.json",
+                json!({"$dynamicRef": "#it", "$defs": {"it": {"$dynamicAnchor": "it", "allOf": [right]}}}),
+            ),
+            (
+                "recursive.json",
+                json!({"$schema": "https://json-schema.org/draft/2019-09/schema",
+                "anyOf": [{"$recursiveRef": "#"}, true], "allOf": [right]}),
+            ),
+            (
+                "embedded.json",
+                json!({"$ref": "inner.json", "$defs": {"x": {"$id": "inner.json", "$ref": "#/$defs/y",
+                "$defs": {"y": right}}}}),
+            ),
+        ];
+        let silent = [
+            ("open.json", json!({"properties": {"a": true}})),
+            ("closed-without.json", json!({"additionalProperties": false, "properties": {"a": true}})),
+            ("numbers.json", json!({"additionalProperties": {"type": "number"}})),
+            (
+                "evaluated.json",
+                json!({"allOf": [{"properties": {"a": true}}], "unevaluatedProperties": false}),
+            ),
+            ("names.json", json!({"propertyNames": {"pattern": "^[a-z]+$"}})),
+            ("few.json", json!({"maxProperties": 1})),
+            (
+                "other-pattern.json",
+                json!({"patternProperties": {"^[a-z]": true}, "additionalProperties": false}),
+            ),
+            (
+                "below.json",
+                json!({"properties": {"a": right, "b": {"required": ["$schemaRef"]}},
+                "additionalProperties": false}),
+            ),
+            (
+                "unused.json",
+                json!({"$defs": {"it": right}, "additionalProperties": false, "properties": {"a": true}}),
+            ),
+            ("elsewhere.json", json!({"$ref": "other.json#/$defs/nothing"})),
+            (
+                "beside-old-reference.json",
+                json!({"$schema": draft7, "$ref": "#/definitions/it", "definitions":
+                {"it": {"additionalProperties": false, "properties": {"a": true}}}, "properties": right["properties"]}),
+            ),
+            ("yes.json", json!(true)),
+        ];
+        let files: Vec<_> = declaring.iter().chain(&silent).cloned().chain([("other.json", other)]).collect();
+        let (schemas, _) = schemas_of(&files);
+        for (files, judged) in [(&declaring[..], true), (&silent[..], false)] {
+            for (file, _) in files {
+                let name = schema_name(file);
+                assert_eq!(judges_them(&schemas, name), judged, "{name}");
+                let right = json!({"$schemaRef": "k", "a": 1, "$schema": "k"});
+                assert_eq!(issues(&schemas, name, right), [""; 0], "{name}");
+            }
+        }
+        let told =
+            issues(&schemas, "closed-without", json!({"a": {"$schemaRef": 1}, "b": {"$schemaRef": "x"}}));
+        assert_eq!(told.len(), 1, "only at the top: {told:?}");
+    }
+
+    #[test]
+    fn a_schema_that_demands_the_member_gets_it_to_see() {
+        let equal = json!({"$schemaRef": "x", "a": 1});
+        let (schemas, _) = schemas_of(&[
+            ("required.json", json!({"required": ["$schemaRef"]})),
+            ("any.json", json!({"anyOf": [{"required": ["$schemaRef"]}, {"required": ["b"]}]})),
+            ("depends.json", json!({"dependentRequired": {"a": ["$schemaRef"]}})),
+            (
+                "old-depends.json",
                 json!({
-                    "$ref": "#/$defs/it",
-                    "$defs": {"it": {"allOf": [{"properties": {"$schema": {"const": "k"}}}]}}
+                    "$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": ["$schemaRef"]}
                 }),
             ),
-            ("round.json", json!({"$ref": "#"})),
-            ("reference.json", json!({"properties": {"$schemaRef": {"const": "k"}}})),
+            ("const.json", json!({"const": equal})),
+            ("enum.json", json!({"enum": [1, equal]})),
+            ("else.json", json!({"if": {"required": ["b"]}, "else": {"required": ["$schemaRef"]}})),
         ]);
-        let asset = json!({"$schemaRef": "x", "a": 1, "$schema": "y"});
-        for name in ["closed", "demands", "round", "reference"] {
-            assert_eq!(issues(&schemas, name, asset.clone()), [""; 0], "{name}");
+        for name in schemas.names() {
+            assert_eq!(issues(&schemas, name, equal.clone()), [""; 0], "{name}");
+            assert_eq!(issues(&schemas, name, json!({"a": 1})).len(), 1, "{name}: without it");
         }
-        for name in ["knows", "through"] {
-            assert_eq!(issues(&schemas, name, asset.clone()), ["/$schema: \"k\" was expected"], "{name}");
+        // Or a schema that forbids it.
+        let (schemas, _) = schemas_of(&[
+            ("not.json", json!({"not": {"required": ["$schemaRef"]}})),
+            ("never.json", json!({"properties": {"$schemaRef": false}})),
+            ("brings.json", json!({"dependentRequired": {"$schemaRef": ["b"]}})),
+        ]);
+        for name in schemas.names() {
+            assert_eq!(issues(&schemas, name, equal.clone()).len(), 1, "{name}");
+            assert_eq!(issues(&schemas, name, json!({"a": 1})), [""; 0], "{name}: without it");
         }
-        assert_eq!(issues(&schemas, "closed", json!({"b": {"$schemaRef": "x"}})).len(), 1, "only at the top");
+    }
+
+    #[test]
+    fn one_of_the_two_may_be_declared_and_the_other_set_aside() {
+        let closed = |member: &str| json!({"additionalProperties": false, "properties": {"a": true, member: {"const": "k"}}});
+        let (schemas, _) =
+            schemas_of(&[("reference.json", closed("$schemaRef")), ("schema.json", closed("$schema"))]);
+        let asset = json!({"$schemaRef": "x", "a": 1, "$schema": "x"});
+        assert_eq!(issues(&schemas, "reference", asset.clone()), ["/$schemaRef: \"k\" was expected"]);
+        assert_eq!(issues(&schemas, "schema", asset), ["/$schema: \"k\" was expected"]);
+    }
+
+    #[test]
+    fn by_the_alias_the_reference_is_always_set_aside() {
+        let schema = json!({"properties": {"$schemaRef": {"const": "k"}, "$schema": {"const": "k"}}});
+        let (schemas, _) = schemas_of(&[("synesthetic-asset.schema.json", schema)]);
+        let wrong = json!({"$schemaRef": "x"});
+        assert_eq!(issues(&schemas, "nested-synesthetic-asset", wrong.clone()), [""; 0]);
+        assert_eq!(issues(&schemas, "synesthetic-asset", wrong), ["/$schemaRef: \"k\" was expected"]);
+        let both = json!({"$schemaRef": "x", "$schema": "x"});
+        assert_eq!(issues(&schemas, "nested-synesthetic-asset", both), ["/$schema: \"k\" was expected"]);
+        // A document that names the schema of whole assets is judged by its alias, whichever way it names it.
+        for document in [json!({"$schemaRef": "x/synesthetic-asset.schema.json"}), json!({"$schemaRef": 7})] {
+            let found = schemas.find_for(&document, "synesthetic-asset").expect("a schema");
+            assert_eq!(found.document_name(), "nested-synesthetic-asset");
+            assert!(found.issues(document, &|| false).is_empty());
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     issue::Issue,
     names::schema_name,
     references::Library,
-    schema::{SCHEMA, SCHEMA_REF, Schema},
+    schema::{AskedAs, SCHEMA, SCHEMA_REF, Schema},
     version,
     warnings::Warnings,
 };
@@ -43,8 +43,8 @@ struct BrokenFile {
 /// What a name or a reference led to.
 #[derive(Clone)]
 pub(crate) enum Found {
-    /// A schema, and the library that its references lead to.
-    Schema(Arc<Schema>, Arc<Library>),
+    /// A schema, the library that its references lead to, and by which name it was asked for.
+    Schema(Arc<Schema>, Arc<Library>, AskedAs),
     /// A file that is no schema.
     Broken { name: String, reason: Arc<str> },
 }
@@ -112,7 +112,8 @@ impl Schemas {
     /// The schema of that name, or the file that should have been one.
     pub(crate) fn find(&self, name: &str) -> Option<Found> {
         if let Some(schema) = self.get(name) {
-            return Some(self.found(schema));
+            let asked_as = if self.is_hidden(name) { AskedAs::Alias } else { AskedAs::Itself };
+            return Some(Found::Schema(Arc::clone(schema), Arc::clone(&self.library), asked_as));
         }
         let name = self.canonical(name);
         self.broken.iter().find(|file| file.name == name).map(BrokenFile::found)
@@ -129,7 +130,8 @@ impl Schemas {
         let file_name = path.rsplit('/').next().unwrap_or_default();
         let by_path = || self.best(|file| path_fit(path, file));
         let by_file_name = || self.best(|file| usize::from(file.rsplit('/').next() == Some(file_name)));
-        by_path().or_else(by_file_name).or_else(|| self.find(schema_name(file_name)))
+        let by_name = || self.find(schema_name(file_name)).map(Found::of_a_document);
+        by_path().or_else(by_file_name).or_else(by_name)
     }
 
     /// The file whose path fits best, if any fits; of equals the highest version, then the first path.
@@ -153,7 +155,8 @@ impl Schemas {
     pub(crate) fn find_for(&self, document: &Value, component: &str) -> Option<Found> {
         let named = |member| document.get(member).and_then(Value::as_str);
         let by_member = |member| named(member).and_then(|reference| self.find_reference(reference));
-        by_member(SCHEMA_REF).or_else(|| by_member(SCHEMA)).or_else(|| self.find(component))
+        let by_component = || self.find(component).map(Found::of_a_document);
+        by_member(SCHEMA_REF).or_else(|| by_member(SCHEMA)).or_else(by_component)
     }
 
     /// What to tell a caller who named a schema that there is not.
@@ -167,8 +170,9 @@ impl Schemas {
         }
     }
 
+    /// A schema that a document named.
     fn found(&self, schema: &Arc<Schema>) -> Found {
-        Found::Schema(Arc::clone(schema), Arc::clone(&self.library))
+        Found::Schema(Arc::clone(schema), Arc::clone(&self.library), AskedAs::Itself).of_a_document()
     }
 
     fn canonical<'a>(&self, name: &'a str) -> &'a str {
@@ -209,8 +213,18 @@ impl Found {
     /// The schema's own name.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Schema(schema, _) => &schema.name,
+            Self::Schema(schema, ..) => &schema.name,
             Self::Broken { name, .. } => name,
+        }
+    }
+
+    /// The same for a document that names its schema: whole assets are judged by the alias.
+    fn of_a_document(self) -> Self {
+        match self {
+            Self::Schema(schema, library, _) if schema.name == CANONICAL_ASSET => {
+                Self::Schema(schema, library, AskedAs::Alias)
+            }
+            other => other,
         }
     }
 
@@ -226,7 +240,7 @@ impl Found {
     /// left, and the answer is worth nothing.
     pub(crate) fn issues(&self, asset: Value, stop: &dyn Fn() -> bool) -> Vec<Issue> {
         match self {
-            Self::Schema(schema, library) => schema.issues(asset, library, stop),
+            Self::Schema(schema, library, asked_as) => schema.issues(asset, *asked_as, library, stop),
             Self::Broken { reason, .. } => vec![Issue::schema_invalid(reason)],
         }
     }
@@ -327,7 +341,7 @@ mod tests {
             ("rule.json", json!({})),
         ]);
         let path = |document: Value, component: &str| match schemas.find_for(&document, component) {
-            Some(Found::Schema(schema, _)) => schema.path.clone(),
+            Some(Found::Schema(schema, ..)) => schema.path.clone(),
             _ => String::new(),
         };
         for (document, expected) in [
@@ -353,7 +367,7 @@ mod tests {
             ("v4/tone.json", r#"{"version": "4"}"#.into()),
         ]);
         let lead = |reference: &str| match schemas.find_reference(reference) {
-            Some(Found::Schema(schema, _)) => schema.path.clone(),
+            Some(Found::Schema(schema, ..)) => schema.path.clone(),
             Some(Found::Broken { .. }) => "broken".into(),
             None => String::new(),
         };
