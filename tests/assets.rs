@@ -109,6 +109,58 @@ fn files_are_read_at_start_only() {
     server.finish();
 }
 
+/// A server with these schemas, outside the root.
+fn with_schemas(setup: Setup, files: &[(&str, Value)]) -> Setup {
+    let schemas = setup.path("schemas");
+    fs::create_dir(&schemas).expect("a folder");
+    for (path, schema) in files {
+        fs::write(schemas.join(path), schema.to_string()).expect("writes");
+    }
+    setup.env("SYN_SCHEMAS_DIR", &schemas)
+}
+
+#[test]
+fn what_the_schema_says_of_a_reference_to_it_is_judged_and_by_the_alias_it_is_not() {
+    let constant = json!({"properties": {"$schemaRef": {"const": "abc"}}});
+    let closed = json!({"additionalProperties": false, "properties": {"name": true}});
+    let files = [
+        ("required.json", json!({"required": ["$schemaRef"]})),
+        (
+            "pattern.json",
+            json!({"patternProperties": {"Ref$": {"const": "abc"}}, "additionalProperties": false}),
+        ),
+        ("through.json", json!({"$ref": "constant.json", "unevaluatedProperties": false})),
+        ("constant.json", constant.clone()),
+        ("closed.json", closed),
+        ("synesthetic-asset.schema.json", constant),
+    ];
+    let mut server = with_schemas(Setup::new(), &files).start();
+    for (schema, asset, errors) in [
+        ("required", json!({"$schemaRef": "x"}), &[][..]),
+        ("required", json!({}), &[""]),
+        ("constant", json!({"$schemaRef": "abc"}), &[]),
+        ("constant", json!({"$schemaRef": "x"}), &["/$schemaRef"]),
+        ("pattern", json!({"$schemaRef": "abc", "$schema": "x"}), &[]),
+        ("pattern", json!({"$schemaRef": "x", "$schema": "x"}), &["/$schemaRef"]),
+        ("through", json!({"$schemaRef": "abc", "$schema": "x"}), &[]),
+        ("through", json!({"$schemaRef": "x"}), &["/$schemaRef"]),
+        ("closed", json!({"$schemaRef": "x", "$schema": "x", "name": 1}), &[]),
+        ("closed", json!({"name": {}, "$ref": "x"}), &[""]),
+        ("synesthetic-asset", json!({"$schemaRef": "x"}), &["/$schemaRef"]),
+        ("nested-synesthetic-asset", json!({"$schemaRef": "x"}), &[]),
+    ] {
+        let result = server.result("validate_asset", json!({"schema": schema, "asset": asset}));
+        let told: Vec<_> =
+            result["errors"].as_array().expect("errors").iter().map(|error| &error["path"]).collect();
+        assert_eq!(
+            told,
+            errors.iter().map(|path| json!(path)).collect::<Vec<_>>().iter().collect::<Vec<_>>(),
+            "{schema} {asset}: {result}"
+        );
+    }
+    server.finish();
+}
+
 #[test]
 fn a_large_asset_does_not_hold_up_a_cancel() {
     // Many errors in a large asset: heavy for a moment, but the pipe stays alive.
