@@ -162,6 +162,77 @@ fn what_the_schema_says_of_a_reference_to_it_is_judged_and_by_the_alias_it_is_no
 }
 
 #[test]
+fn what_lies_inside_the_root_is_listed_by_paths_that_the_files_tools_take() {
+    for (schemas, examples, named) in [
+        // Where the folders are when nobody says so.
+        ("libs/synesthetic-schemas/jsonschema", "libs/synesthetic-schemas/examples", false),
+        ("schemas", "examples", true),
+    ] {
+        let setup = Setup::new();
+        let root = setup.path("root");
+        for (path, text) in [
+            (format!("{schemas}/sub/lamp.schema.json"), r#"{"required": ["watts"]}"#),
+            (format!("{examples}/lamp/good.json"), r#"{"watts": 5}"#),
+            (format!("{examples}/Lamp_Bad.json"), "{}"),
+        ] {
+            let file = root.join(path);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            fs::write(file, text).expect("writes");
+        }
+        // What counts is where a folder really is.
+        symlink(&root, setup.path("link")).expect("a link");
+        let through = |folder: &str| setup.path("link").join(folder);
+        let (schemas_dir, examples_dir) = (through(schemas), through(examples));
+        let setup = match named {
+            true => setup.env("SYN_SCHEMAS_DIR", schemas_dir).env("SYN_EXAMPLES_DIR", examples_dir),
+            false => setup,
+        };
+        let mut server = setup.start();
+        let path = format!("{schemas}/sub/lamp.schema.json");
+        let listed = server.result("list_schemas", json!({}));
+        assert_eq!(listed["schemas"], json!([{"name": "lamp", "version": "", "path": path}]));
+        assert_eq!(
+            server.result("text.read", json!({"path": path}))["content"],
+            json!(r#"{"required": ["watts"]}"#)
+        );
+        let listed = server.result("list_examples", json!({}));
+        let paths = [format!("{examples}/Lamp_Bad.json"), format!("{examples}/lamp/good.json")];
+        let expected =
+            json!([{"component": "lamp", "path": paths[0]}, {"component": "lamp", "path": paths[1]}]);
+        assert_eq!(listed["examples"], expected);
+        for (path, relative, validated) in
+            [(&paths[0], "Lamp_Bad.json", false), (&paths[1], "lamp/good.json", true)]
+        {
+            server.result("text.read", json!({"path": path}));
+            let example = server.result("get_example", json!({"path": path}));
+            assert_eq!(
+                (&example["schema"], &example["validated"]),
+                (&json!("lamp"), &json!(validated)),
+                "{path}"
+            );
+            assert_eq!(server.result("get_example", json!({"path": relative})), example, "{path}");
+        }
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {}
+        });
+        let listed = server.result("resources/list", json!({"_meta": meta}));
+        let uris: Vec<_> =
+            listed["resources"].as_array().expect("a list").iter().map(|one| &one["uri"]).collect();
+        for path in &paths {
+            assert!(uris.contains(&&json!(format!("example://{path}"))), "{uris:?}");
+        }
+        for path in [&paths[1], "lamp/good.json"] {
+            let read =
+                server.result("resources/read", json!({"uri": format!("example://{path}"), "_meta": meta}));
+            assert_eq!(read["contents"][0]["text"], json!(r#"{"watts":5}"#), "{read}");
+        }
+        server.finish();
+    }
+}
+
+#[test]
 fn a_large_asset_does_not_hold_up_a_cancel() {
     // Many errors in a large asset: heavy for a moment, but the pipe stays alive.
     let mut server = Setup::assets().start();

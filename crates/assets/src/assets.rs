@@ -31,8 +31,9 @@ impl Assets {
     /// Reads the folders. What cannot be used is left out and told in [`Assets::warnings`].
     pub fn load(config: AssetsConfig) -> Self {
         let mut warnings = Vec::new();
-        let schemas = load(config.schemas_dir.as_deref(), "schema", Schemas::load, &mut warnings);
-        let examples = load(config.examples_dir.as_deref(), "example", Examples::load, &mut warnings);
+        let root = config.root.as_deref();
+        let schemas = load(config.schemas_dir.as_deref(), root, "schema", Schemas::load, &mut warnings);
+        let examples = load(config.examples_dir.as_deref(), root, "example", Examples::load, &mut warnings);
         let backend = config.backend.and_then(|config| {
             Backend::new(&config)
                 .map_err(|reason| warnings.push(format!("the backend is off: {reason}")))
@@ -81,6 +82,7 @@ impl Assets {
 /// Reads a folder, if there is one, with `read`; without it there are none of what it holds.
 fn load<T: Default>(
     path: Option<&Path>,
+    root: Option<&Path>,
     about: &'static str,
     read: impl FnOnce(&Folder, &mut Warnings) -> T,
     lines: &mut Vec<String>,
@@ -88,6 +90,10 @@ fn load<T: Default>(
     let Some(path) = path else { return T::default() };
     match Folder::open(path) {
         Ok(folder) => {
+            let folder = match root {
+                Some(root) => folder.in_workspace(root),
+                None => folder,
+            };
             let mut warnings = Warnings::about(about);
             let loaded = read(&folder, &mut warnings);
             lines.extend(warnings.into_lines());
@@ -112,7 +118,7 @@ mod tests {
             schemas_dir: Some("/nowhere/schemas".into()),
             examples_dir: Some("/nowhere/examples".into()),
             backend: Some(BackendConfig { url: "ftp://h".into(), assets_path: "/".into() }),
-            allow_unvalidated: false,
+            ..AssetsConfig::default()
         });
         assert_eq!(assets.warnings().len(), 3, "{:?}", assets.warnings());
         assert!(assets.schemas().list().is_empty() && assets.examples().list().is_empty());

@@ -8,6 +8,8 @@ use crate::backend::Backend;
 /// The folders and the backend to serve.
 #[derive(Clone, Debug, Default)]
 pub struct AssetsConfig {
+    /// The root of the workspace: files of folders that lie inside it are listed by their paths in it.
+    pub root: Option<PathBuf>,
     /// Where the schemas lie; none, or a folder that is not there, is no schemas.
     pub schemas_dir: Option<PathBuf>,
     /// Where the examples lie; none, or a folder that is not there, is no examples.

@@ -5,11 +5,17 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{folder::Folder, names::component, warnings::Warnings};
+use crate::{
+    folder::{Folder, FoundFile},
+    names::component,
+    warnings::Warnings,
+};
 
 /// All examples of a folder, by path.
 #[derive(Default)]
 pub(crate) struct Examples {
+    /// What the paths in the workspace begin with, if the folder lies inside it.
+    prefix: Option<String>,
     by_path: BTreeMap<String, Example>,
 }
 
@@ -19,19 +25,23 @@ pub(crate) struct Example {
     pub(crate) component: String,
     /// Relative to the folder.
     pub(crate) path: String,
+    /// The path that callers see.
+    pub(crate) listed_path: String,
     pub(crate) document: Arc<Value>,
 }
 
 impl Examples {
     /// Reads a folder. A file that cannot be used is told in the warnings.
     pub(crate) fn load(folder: &Folder, warnings: &mut Warnings) -> Self {
-        let mut loaded = Self::default();
+        let prefix = folder.prefix().map(str::to_owned);
+        let mut loaded = Self { prefix, ..Self::default() };
         for file in folder.json_files(warnings) {
             match file.read() {
                 Ok(document) => {
                     let document = Arc::new(document);
-                    let path = file.path.clone();
-                    let example = Example { component: component(&path), path: path.clone(), document };
+                    let FoundFile { path, listed_path, .. } = file;
+                    let component = component(&path);
+                    let example = Example { component, path: path.clone(), listed_path, document };
                     loaded.by_path.insert(path, example);
                 }
                 Err(reason) => warnings.skip(&file.path, &reason),
@@ -47,21 +57,28 @@ impl Examples {
         list
     }
 
-    /// All paths, sorted.
+    /// All paths that callers see, sorted.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.by_path.keys().map(String::as_str)
+        self.by_path.values().map(|example| example.listed_path.as_str())
     }
 
-    /// The example at a path as [`Examples::list`] gives it; `./` and doubled slashes do no harm.
+    /// The paths that begin with `start`: those that callers see, else those in the folder.
+    pub(crate) fn paths_that_begin_with(&self, start: &str) -> Vec<String> {
+        let begin = |paths: &mut dyn Iterator<Item = &str>| {
+            paths.filter(|path| path.starts_with(start)).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let listed = begin(&mut self.paths());
+        if listed.is_empty() { begin(&mut self.by_path.keys().map(String::as_str)) } else { listed }
+    }
+
+    /// The example at a path as callers see it, else at one that is relative to the folder; `./` and doubled slashes
+    /// do no harm. A leading slash is that of the workspace.
     pub(crate) fn get(&self, path: &str) -> Option<&Example> {
-        if let Some(example) = self.by_path.get(path) {
-            return Some(example);
-        }
-        if path.starts_with('/') {
-            return None;
-        }
         let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
-        self.by_path.get(&segments.join("/"))
+        let plain = segments.join("/");
+        let relative = self.prefix.as_deref().and_then(|prefix| plain.strip_prefix(prefix));
+        let listed = relative.and_then(|relative| self.by_path.get(relative));
+        listed.or_else(|| if path.starts_with('/') { None } else { self.by_path.get(&plain) })
     }
 
     /// What to tell a caller who named an example that there is not.

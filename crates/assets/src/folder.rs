@@ -27,12 +27,17 @@ const MAX_ENTRIES: usize = 100_000;
 /// A folder, by its real path.
 pub(crate) struct Folder {
     root: PathBuf,
+    /// The folder's path in the workspace with a final `/`, or nothing where it is the workspace's root; none where it
+    /// lies outside.
+    prefix: Option<String>,
 }
 
 /// A JSON file in a folder.
 pub(crate) struct FoundFile {
     /// Relative to the folder, with `/` between segments.
     pub(crate) path: String,
+    /// The path that callers see: in the workspace if the folder lies inside it, else the same as `path`.
+    pub(crate) listed_path: String,
     location: PathBuf,
 }
 
@@ -43,7 +48,24 @@ impl Folder {
         if !root.is_dir() {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         }
-        Ok(Self { root })
+        Ok(Self { root, prefix: None })
+    }
+
+    /// The same folder in a workspace. What counts is where the two really are, whatever links lead there.
+    pub(crate) fn in_workspace(mut self, root: &Path) -> Self {
+        let path = fs::canonicalize(root).ok().and_then(|root| {
+            let path = self.root.strip_prefix(root).ok()?;
+            // A path that is not UTF-8 is one that no tool takes.
+            path.to_str().map(|path| path.replace(std::path::MAIN_SEPARATOR, "/"))
+        });
+        self.prefix = path.map(|path| if path.is_empty() { path } else { format!("{path}/") });
+        self
+    }
+
+    /// The folder's path in the workspace with a final `/`, or nothing where it is the workspace's root; none where it
+    /// lies outside.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        self.prefix.as_deref()
     }
 
     /// The real path.
@@ -55,6 +77,7 @@ impl Folder {
     pub(crate) fn json_files(&self, warnings: &mut Warnings) -> Vec<FoundFile> {
         let mut walk = Walk {
             root: &self.root,
+            listed_below: self.prefix().unwrap_or_default(),
             files: Vec::new(),
             links: VecDeque::new(),
             seen: HashSet::new(),
@@ -116,6 +139,8 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 
 struct Walk<'a> {
     root: &'a Path,
+    /// What listed paths begin with.
+    listed_below: &'a str,
     files: Vec<FoundFile>,
     /// Links to folders, by the path at which they lie, with their targets.
     links: VecDeque<(String, PathBuf)>,
@@ -199,7 +224,10 @@ impl Walk<'_> {
 
     fn add(&mut self, path: String, location: PathBuf, kind: fs::FileType) {
         match kind.is_file() {
-            true => self.files.push(FoundFile { path, location }),
+            true => {
+                let listed_path = format!("{}{path}", self.listed_below);
+                self.files.push(FoundFile { path, listed_path, location });
+            }
             // Opening a pipe would wait for a writer.
             false => self.warnings.skip(&path, "it is not a regular file"),
         }
@@ -335,6 +363,35 @@ mod tests {
             Err("its number at line 2, column 7 cannot be held exactly".into()),
             "not silently another number"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_listed_by_their_paths_in_the_workspace_if_the_folder_really_lies_inside_it() {
+        use std::os::unix::fs::symlink;
+        let (workspace, outside) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let root = workspace.path();
+        fs::create_dir_all(root.join("a/b/c")).expect("made");
+        fs::write(root.join("a/b/c/x.json"), "{}").expect("written");
+        fs::write(outside.path().join("x.json"), "{}").expect("written");
+        symlink(root.join("a/b"), outside.path().join("in")).expect("linked");
+        symlink(outside.path(), root.join("out")).expect("linked");
+        symlink("a/b", root.join("alias")).expect("linked");
+        symlink(root, outside.path().join("root")).expect("linked");
+        let listed = |folder: &Path, root: &Path| {
+            let folder = Folder::open(folder).expect("a folder").in_workspace(root);
+            let files = folder.json_files(&mut Warnings::about("example"));
+            files.iter().map(|file| (file.path.clone(), file.listed_path.clone())).collect::<Vec<_>>()
+        };
+        let pair = |path: &str, listed: &str| vec![(path.to_owned(), listed.to_owned())];
+        assert_eq!(listed(&root.join("a/b"), root), pair("c/x.json", "a/b/c/x.json"));
+        assert_eq!(listed(&root.join("alias"), root), pair("c/x.json", "a/b/c/x.json"));
+        assert_eq!(listed(&outside.path().join("in"), root), pair("c/x.json", "a/b/c/x.json"));
+        assert_eq!(listed(&root.join("a/b"), &outside.path().join("root")), pair("c/x.json", "a/b/c/x.json"));
+        assert_eq!(listed(root, root)[0], ("a/b/c/x.json".into(), "a/b/c/x.json".into()));
+        assert_eq!(listed(&root.join("out"), root)[0], ("x.json".into(), "x.json".into()));
+        assert_eq!(listed(&root.join("a/b"), &root.join("a/b/c")), pair("c/x.json", "c/x.json"));
     }
 
     #[test]

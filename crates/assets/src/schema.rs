@@ -30,6 +30,8 @@ pub(crate) struct Schema {
     pub(crate) version: String,
     /// Relative to the folder.
     pub(crate) path: String,
+    /// The path that callers see.
+    pub(crate) listed_path: String,
     pub(crate) document: Arc<Value>,
     file_uri: Option<String>,
     compiled: OnceLock<Result<Compiled, String>>,
@@ -58,6 +60,7 @@ impl Schema {
             name: schema_name(file.name()).to_owned(),
             version: version_of(&document, id_of(&document)),
             path: file.path.clone(),
+            listed_path: file.listed_path.clone(),
             document,
             file_uri,
             compiled: OnceLock::new(),

@@ -66,6 +66,26 @@ pub(crate) fn assets_with(
         examples_dir: path(&examples),
         backend,
         allow_unvalidated,
+        ..AssetsConfig::default()
+    };
+    Arc::new(Assets::load(config))
+}
+
+/// Assets whose schemas and examples lie in the folders `schemas` and `examples` of the workspace.
+pub(crate) fn assets_in_workspace(schemas: &[(&str, Value)], examples: &[(&str, Value)]) -> Arc<Assets> {
+    let within = |folder: &'static str, files: &[(&str, Value)]| {
+        let path = |path: &str| format!("{folder}/{path}");
+        files.iter().map(|(file, value)| (path(file), value.to_string())).collect::<Vec<_>>()
+    };
+    let files = [within("schemas", schemas), within("examples", examples)].concat();
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
+    let root = folder_of(&files);
+    let path = |folder: &str| Some(root.path().join(folder));
+    let config = AssetsConfig {
+        root: Some(root.path().to_owned()),
+        schemas_dir: path("schemas"),
+        examples_dir: path("examples"),
+        ..AssetsConfig::default()
     };
     Arc::new(Assets::load(config))
 }

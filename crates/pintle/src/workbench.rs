@@ -22,6 +22,7 @@ pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
         return Err(workspace.backend_url_set_at.problem(problem));
     }
     let assets = Assets::load(AssetsConfig {
+        root: Some(workspace.root.clone()),
         schemas_dir: workspace.schemas_dir.clone(),
         examples_dir: workspace.examples_dir.clone(),
         backend,

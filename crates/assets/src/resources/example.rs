@@ -43,8 +43,7 @@ impl Resources for ExampleResources {
     }
 
     fn complete<'a>(&'a self, _: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>> {
-        let paths = self.0.examples().paths().filter(|path| path.starts_with(prefix)).map(str::to_owned);
-        let paths = paths.collect();
+        let paths = self.0.examples().paths_that_begin_with(prefix);
         Box::pin(async { paths })
     }
 }
@@ -52,7 +51,7 @@ impl Resources for ExampleResources {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::assets_of;
+    use crate::testing::{assets_in_workspace, assets_of};
     use serde_json::json;
 
     fn resources() -> ExampleResources {
@@ -73,6 +72,24 @@ mod tests {
             let content = resources.read(&CallContext::apart(caller.clone()), rest).await.expect("there");
             assert_eq!((content.text.as_str(), content.mime_type), (text, "application/json"));
         }
+    }
+
+    #[tokio::test]
+    async fn an_address_holds_the_path_from_the_root_or_from_the_examples_folder() {
+        let examples = [("shader/foo.json", json!(1))];
+        let (resources, caller) = (ExampleResources(assets_in_workspace(&[], &examples)), Caller::local());
+        let list = resources.list(&caller).await.expect("a list");
+        assert_eq!(
+            (list[0].uri.as_str(), list[0].name.as_str()),
+            ("example://examples/shader/foo.json", "examples/shader/foo.json")
+        );
+        for rest in ["examples/shader/foo.json", "shader/foo.json"] {
+            let content = resources.read(&CallContext::apart(caller.clone()), rest).await.expect("there");
+            assert_eq!(content.text, "1");
+        }
+        assert_eq!(resources.complete(&caller, "exam").await, ["examples/shader/foo.json"]);
+        assert_eq!(resources.complete(&caller, "sha").await, ["shader/foo.json"]);
+        assert_eq!(resources.complete(&caller, "").await, ["examples/shader/foo.json"]);
     }
 
     #[tokio::test]

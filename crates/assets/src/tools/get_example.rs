@@ -18,7 +18,7 @@ pub(crate) struct GetExample(pub(crate) Arc<Assets>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The example's path, as list_examples gives it.
+    /// The example's path, as list_examples gives it, or relative to the examples folder.
     path: String,
 }
 
@@ -82,7 +82,7 @@ impl Tool for GetExample {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{answer, assets_of, failure_message};
+    use crate::testing::{answer, assets_in_workspace, assets_of, failure_message};
     use pintle_contract::ErrorCode;
     use serde_json::json;
 
@@ -118,6 +118,42 @@ mod tests {
             let expected = format!(r#"{{"ok":true,"example":{expected}}}"#);
             assert_eq!(answer(&assets, "get_example", json!({"path": path})).await, (expected, None));
         }
+    }
+
+    #[tokio::test]
+    async fn a_path_may_be_seen_from_the_root_or_from_the_examples_folder() {
+        let examples = [
+            ("a/x.json", json!(1)),
+            ("x.json", json!(2)),
+            ("examples/x.json", json!(3)),
+            ("b.json", json!(4)),
+        ];
+        let assets = assets_in_workspace(&[], &examples);
+        for (path, example) in [
+            ("examples/a/x.json", 1),
+            ("a/x.json", 1),
+            // What list_examples gives comes first.
+            ("examples/x.json", 2),
+            ("examples/examples/x.json", 3),
+            ("x.json", 2),
+            ("./examples//b.json", 4),
+            ("/examples/b.json", 4),
+            ("b.json", 4),
+        ] {
+            let expected = format!(r#"{{"ok":true,"example":{example},"schema":"","validated":false}}"#);
+            assert_eq!(
+                answer(&assets, "get_example", json!({"path": path})).await,
+                (expected, None),
+                "{path}"
+            );
+        }
+        for path in ["/b.json", "examples/../examples/b.json", "examples", "schemas/b.json", "xamples/b.json"]
+        {
+            let (_, code) = answer(&assets, "get_example", json!({"path": path})).await;
+            assert_eq!(code, Some(ErrorCode::NotFound), "{path}");
+        }
+        let message = failure_message(&assets, "get_example", json!({"path": "examples/bb.json"})).await;
+        assert!(message.contains("the nearest is `examples/b.json`"), "{message}");
     }
 
     #[tokio::test]

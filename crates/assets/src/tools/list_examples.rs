@@ -39,7 +39,7 @@ pub(crate) struct Output {
 struct Entry {
     /// What kind of asset the example shows.
     component: String,
-    /// The file, relative to the examples folder; get_example takes it.
+    /// The file, from the root; relative to the examples folder if that lies outside the root. get_example takes it.
     path: String,
 }
 
@@ -61,7 +61,7 @@ impl Tool for ListExamples {
             examples.filter(|example| input.component == ALL || input.component == example.component);
         let entry = |example: &crate::examples::Example| Entry {
             component: example.component.clone(),
-            path: example.path.clone(),
+            path: example.listed_path.clone(),
         };
         Ok(Output { ok: Yes, examples: wanted.map(entry).collect() })
     }
@@ -69,8 +69,16 @@ impl Tool for ListExamples {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{answer, assets_of};
+    use crate::testing::{answer, assets_in_workspace, assets_of};
     use serde_json::json;
+
+    #[tokio::test]
+    async fn a_path_is_seen_from_the_root_and_the_component_is_still_that_of_the_examples_folder() {
+        let examples = [("shader/foo.json", json!({})), ("Tone_1.json", json!({}))];
+        let assets = assets_in_workspace(&[], &examples);
+        let expected = r#"{"ok":true,"examples":[{"component":"shader","path":"examples/shader/foo.json"},{"component":"tone","path":"examples/Tone_1.json"}]}"#;
+        assert_eq!(answer(&assets, "list_examples", json!({})).await, (expected.into(), None));
+    }
 
     #[tokio::test]
     async fn examples_are_listed_by_component_and_all_is_the_default() {

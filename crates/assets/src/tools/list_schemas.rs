@@ -26,7 +26,7 @@ struct Entry {
     name: String,
     /// Empty if the schema states none.
     version: String,
-    /// The file, relative to the schemas folder.
+    /// The file, from the root; relative to the schemas folder if that lies outside the root.
     path: String,
 }
 
@@ -46,7 +46,7 @@ impl Tool for ListSchemas {
         let entry = |schema: &crate::schema::Schema| Entry {
             name: schema.name.clone(),
             version: schema.version.clone(),
-            path: schema.path.clone(),
+            path: schema.listed_path.clone(),
         };
         Ok(Output { ok: Yes, schemas: self.0.schemas().list().into_iter().map(entry).collect() })
     }
@@ -54,13 +54,21 @@ impl Tool for ListSchemas {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{answer, assets_of};
+    use crate::testing::{answer, assets_in_workspace, assets_of};
     use serde_json::json;
 
     #[tokio::test]
     async fn the_list_has_name_version_and_path_of_each() {
         let assets = assets_of(&[("b.json", json!({})), ("x/a.schema.json", json!({"version": 2}))], &[]);
         let expected = r#"{"ok":true,"schemas":[{"name":"a","version":"2","path":"x/a.schema.json"},{"name":"b","version":"","path":"b.json"}]}"#;
+        assert_eq!(answer(&assets, "list_schemas", json!({})).await, (expected.into(), None));
+    }
+
+    #[tokio::test]
+    async fn a_path_is_seen_from_the_root_if_the_folder_lies_inside_it() {
+        let assets = assets_in_workspace(&[("x/a.schema.json", json!({}))], &[]);
+        let expected =
+            r#"{"ok":true,"schemas":[{"name":"a","version":"","path":"schemas/x/a.schema.json"}]}"#;
         assert_eq!(answer(&assets, "list_schemas", json!({})).await, (expected.into(), None));
     }
 
