@@ -1,6 +1,6 @@
 //! `pintle validate`: a report for people, JSON for programs, and three exit codes.
 
-use std::{fs, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
@@ -90,4 +90,54 @@ fn the_flag_prints_one_result_as_json() {
     assert_eq!((code, &result["reason"]), (Some(1), &json!("validation_failed")));
     assert_eq!(flag("Lamp_Broken.json").0, Some(2));
     assert_eq!(flag("missing.json").0, Some(2));
+}
+
+#[test]
+fn an_asset_that_names_no_schema_is_judged_as_a_nested_asset_where_that_schema_exists() {
+    let folder = workspace();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("writes");
+    write("evening.json", r#"{"name": "Evening", "lamps": []}"#);
+    write("nameless.json", r#"{"lamps": []}"#);
+    write("lost.json", r#"{"$schemaRef": "jsonschema/gone.schema.json", "name": "x"}"#);
+    fs::create_dir(folder.path().join("schemas")).expect("a folder");
+    write("schemas/lamp.schema.json", "true");
+    let flag = |file: &str, schemas: &Path| {
+        let mut command = pintle();
+        command.current_dir(folder.path()).env("SYN_SCHEMAS_DIR", schemas);
+        let (code, output, _) = run(command.args(["--validate", file]), b"");
+        (code, serde_json::from_str::<Value>(&output).expect("JSON"))
+    };
+    let schemas = data().join("schemas");
+    assert_eq!(flag("evening.json", &schemas), (Some(0), json!({"ok": true, "errors": []})));
+    let (code, result) = flag("nameless.json", &schemas);
+    assert_eq!((code, &result["errors"][0]["keyword"]), (Some(1), &json!("required")), "{result}");
+    // What it names and nobody knows is no reason to judge it by another schema.
+    for (file, schemas) in [("lost.json", &schemas), ("evening.json", &folder.path().join("schemas"))] {
+        let (code, result) = flag(file, schemas);
+        assert_eq!((code, &result["errors"][0]["msg"]), (Some(1), &json!("schema_not_found")), "{result}");
+    }
+    // People are told which schema it was.
+    let (code, output, _) = run(validate(&folder).arg("evening.json"), b"");
+    assert_eq!((code, output.as_str()), (Some(0), "evening.json: valid (schema nested-synesthetic-asset)\n"));
+}
+
+#[test]
+fn the_flag_takes_a_schema_which_beats_what_the_file_says() {
+    let folder = workspace();
+    let flag = |arguments: &[&str]| {
+        let mut command = pintle();
+        command.current_dir(folder.path()).env("SYN_SCHEMAS_DIR", data().join("schemas"));
+        let (code, output, errors) = run(command.args(arguments), b"");
+        (
+            code,
+            serde_json::from_str::<Value>(&output).unwrap_or_else(|_| panic!("not JSON: {output}{errors}")),
+        )
+    };
+    let valid = (Some(0), json!({"ok": true, "errors": []}));
+    assert_eq!(flag(&["--validate", "mystery.json", "--schema", "anything"]), valid);
+    assert_eq!(flag(&["--schema", "anything", "--validate", "Lamp_Bad.json"]), valid);
+    let (code, result) = flag(&["--validate", "Lamp_Good.json", "--schema=shade"]);
+    assert_eq!((code, &result["reason"]), (Some(1), &json!("validation_failed")));
+    let (code, result) = flag(&["--validate", "Lamp_Good.json", "--schema", "nothing"]);
+    assert_eq!((code, &result["errors"][0]["msg"]), (Some(1), &json!("schema_not_found")));
 }

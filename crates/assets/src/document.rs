@@ -52,7 +52,7 @@ pub struct LocatedIssue {
 
 impl Assets {
     /// Judges the text of a file by the schema of that name, else by the one that the file names, else
-    /// by the one that its file name says.
+    /// by the one that its file name says, else by the one of whole assets.
     pub fn validate_document(&self, text: &str, file_name: &str, schema: Option<&str>) -> Report {
         self.validate_text(text, file_name, schema, &|| false)
     }
@@ -91,6 +91,7 @@ impl Assets {
             None => {
                 let file_name = file_name.rsplit(['/', '\\']).next().unwrap_or_default();
                 let found = self.schemas().find_for(&document, &component_of_file(file_name));
+                let found = found.or_else(|| self.schemas().find_default(&document));
                 (found.as_ref().map(Found::document_name).unwrap_or_default().to_owned(), found)
             }
         };
@@ -217,8 +218,19 @@ mod tests {
         assert_eq!(schema(r#"{"$schema": "tone.json"}"#, "x.json", None), (true, "tone".into()));
         assert_eq!(schema("{}", "some/where/Tone_1.json", None), (true, "tone".into()));
         assert_eq!(schema("{}", "SynestheticAsset_1.json", None), (true, "nested-synesthetic-asset".into()));
-        assert_eq!(schema("{}", "x.json", None), (false, String::new()));
+        assert_eq!(schema("{}", "x.json", None), (true, "nested-synesthetic-asset".into()));
+        assert_eq!(schema(r#"{"$schemaRef": 7}"#, "x.json", None), (true, "nested-synesthetic-asset".into()));
+        assert_eq!(schema(r#"{"$schema": "x"}"#, "x.json", None), (true, "nested-synesthetic-asset".into()));
+        assert_eq!(schema("[]", "x.json", None), (false, "nested-synesthetic-asset".into()));
+        assert_eq!(schema(r#"{"$schemaRef": "gone.json"}"#, "x.json", None), (false, String::new()));
         assert_eq!(schema("{}", "Tone_1.json", Some("none")), (false, "none".into()));
+    }
+
+    #[test]
+    fn without_a_schema_of_whole_assets_there_is_no_default() {
+        let assets = assets_of(&[("tone.schema.json", json!(true))], &[]);
+        let report = assets.validate_document("{}", "x.json", None);
+        assert_eq!((report.ok, report.errors[0].issue.msg.as_str()), (false, "schema_not_found"));
     }
 
     #[test]

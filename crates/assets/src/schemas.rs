@@ -159,6 +159,15 @@ impl Schemas {
         by_member(SCHEMA_REF).or_else(|| by_member(SCHEMA)).or_else(by_component)
     }
 
+    /// The schema of an asset that names none: the one of whole assets, if there is one. An asset that names a schema
+    /// which nobody knows is not judged by another one.
+    pub(crate) fn find_default(&self, asset: &Value) -> Option<Found> {
+        match asset.get(SCHEMA_REF) {
+            Some(Value::String(_)) => None,
+            _ => self.find(NESTED_ASSET),
+        }
+    }
+
     /// What to tell a caller who named a schema that there is not.
     pub(crate) fn unknown_message(&self, name: &str) -> String {
         let name: String = name.chars().take(80).collect();

@@ -18,6 +18,10 @@ pub struct AloneArguments {
     #[arg(long, value_name = "PATH", required = true)]
     pub validate: PathBuf,
 
+    /// The schema's name [default: what the file is bound to, names, or its name says, else nested-synesthetic-asset].
+    #[arg(long, value_name = "NAME")]
+    pub schema: Option<String>,
+
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
 }
@@ -65,7 +69,7 @@ fn commands() -> clap::Command {
     let program = clap::Command::new("pintle")
         .version(PROGRAM_VERSION)
         .about("Safe, fast hands on a workspace for AI agents: an MCP server")
-        .override_usage("pintle <COMMAND>\n       pintle --validate <PATH>")
+        .override_usage("pintle <COMMAND>\n       pintle --validate <PATH> [--schema <NAME>]")
         .arg_required_else_help(true)
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true);
@@ -281,7 +285,7 @@ pub struct ValidateArguments {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// The schema's name [default: what each file names, or its file name].
+    /// The schema's name [default: what each file is bound to, names, or its name says, else nested-synesthetic-asset].
     #[arg(long, value_name = "NAME")]
     pub schema: Option<String>,
 

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Command::Index(arguments) => commands::index::run(arguments),
         Command::Search(arguments) => commands::search::run(arguments),
         Command::Call(arguments) => commands::call::run(arguments),
-        Command::Alone(alone) => commands::validate::run_for_programs(&alone.validate, alone.workspace),
+        Command::Alone(alone) => commands::validate::run_for_programs(alone),
     };
     let code = result.unwrap_or_else(|problem| {
         notices::error(&problem);

@@ -15,7 +15,7 @@ use pintle_assets::{Assets, Bindings, Reason, Report};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{ValidateArguments, WorkspaceArguments},
+    cli::{AloneArguments, ValidateArguments, WorkspaceArguments},
     output,
     settings::Workspace,
     workbench,
@@ -48,8 +48,8 @@ pub fn run(arguments: ValidateArguments) -> Result<ExitCode, String> {
 }
 
 /// `pintle --validate PATH`: one file, its result as JSON.
-pub fn run_for_programs(path: &Path, workspace: WorkspaceArguments) -> Result<ExitCode, String> {
-    let verdict = Judge::load(workspace, None)?.judge(path.to_owned());
+pub fn run_for_programs(arguments: AloneArguments) -> Result<ExitCode, String> {
+    let verdict = Judge::load(arguments.workspace, arguments.schema)?.judge(arguments.validate);
     output::json(&verdict.result());
     Ok(worst(&[verdict]))
 }
