@@ -221,6 +221,32 @@ fn what_is_not_json_or_not_text_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_byte_order_mark_is_refused_with_its_place_and_one_that_is_there_hides_nothing() {
+    let marked = format!("\u{feff}{GOOD}");
+    let files = [("lamps/a.json", GOOD), ("lamps/marked.json", &marked), ("free/marked.json", &marked)];
+    let mut server = bound(LAMPS, &files);
+    let replace = |path: &str, before: &str, old: &str, new: &str| json!({"path": path, "hash": hash(before), "lines": [1, 0], "old": old, "new": new});
+    // The Base64 is a mark and `{"name": "x", "watts": 1}`.
+    let base64 = json!({"path": "lamps/b.json", "encoding": "base64", "content": "77u/eyJuYW1lIjogIngiLCAid2F0dHMiOiAxfQ=="});
+    for (tool, params) in [
+        ("file.create", json!({"path": "lamps/b.json", "content": marked})),
+        ("file.create", base64),
+        ("file.move", json!({"path": "free/marked.json", "hash": hash(&marked), "to": "lamps/b.json"})),
+        ("text.replace", replace("lamps/a.json", GOOD, "{", "\u{feff}{")),
+    ] {
+        let errors = refused(&mut server, tool, params);
+        assert_eq!(places(&errors), [place("", 1, 1)], "{errors:?}");
+        assert!(errors[0]["msg"].as_str().is_some_and(|msg| msg.contains("byte order mark")), "{errors:?}");
+    }
+    // The file that has one is valid but for that, and stays so.
+    let spoil = replace("lamps/marked.json", &marked, "  \"watts\": 5", "  \"watts\": 0");
+    assert_eq!(places(&refused(&mut server, "text.replace", spoil)), [place("/watts", 3, 12)]);
+    server.result("text.replace", replace("lamps/marked.json", &marked, "\u{feff}{", "{"));
+    assert_eq!(content(&server, "lamps/marked.json"), GOOD);
+    server.finish();
+}
+
+#[test]
 fn of_several_bindings_of_one_file_each_holds() {
     let files = [("lamps/a.json", GOOD), ("both/x.json", "[]")];
     // Nothing is both a lamp and a shade.
@@ -259,7 +285,7 @@ fn a_link_is_bound_by_its_own_path_and_by_what_it_leads_to() {
     // A link that takes a bound name brings what it leads to.
     let params = json!({"path": "lamps/text", "hash": hash("no\n"), "to": "lamps/text.json"});
     refused(&mut server, "file.move", params);
-    // What is not reached through a bound path is free.
+    // A link that the call does not name is not looked for: the README says to bind what it leads to.
     server.result("text.append", spoil("free/b.json"));
     server.result("file.create", json!({"path": "lamps/inner/new.txt", "content": "{}"}));
     let valid = json!({
@@ -268,6 +294,26 @@ fn a_link_is_bound_by_its_own_path_and_by_what_it_leads_to() {
     });
     server.result("text.replace", valid);
     assert_eq!(content(&server, "free/a.json"), GOOD.replace('5', "6"));
+    server.finish();
+}
+
+#[test]
+fn a_bound_name_keeps_its_bytes_when_a_hard_link_to_the_file_is_edited_under_a_free_name() {
+    let mut server = bound(LAMPS, &[("lamps/a.json", GOOD)]);
+    fs::hard_link(server.path("root/lamps/a.json"), server.path("root/free.json")).expect("a hard link");
+    server.result("text.append", json!({"path": "free.json", "hash": hash(GOOD), "content": "spoiled"}));
+    assert_eq!(content(&server, "lamps/a.json"), GOOD);
+    // And the other way round a bound name is bound, whatever other names the file has.
+    let error = server.error(
+        "file.move",
+        json!({"path": "free.json", "hash": hash(format!("{GOOD}spoiled\n")), "to": "lamps/b.json"}),
+    );
+    assert_eq!(error["code"], json!("INVALID_REQUEST"), "{error}");
+    refused(
+        &mut server,
+        "text.append",
+        json!({"path": "lamps/a.json", "hash": hash(GOOD), "content": "spoiled"}),
+    );
     server.finish();
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     assets::Assets,
-    document::{LocatedIssue, Reason, Report},
+    document::{BYTE_ORDER_MARK_MESSAGE, LocatedIssue, Reason, Report},
 };
 
 /// Which files are bound to which schemas.
@@ -126,6 +126,8 @@ impl Report {
         self.errors.iter().map(|LocatedIssue { issue, .. }| {
             let kind = match (&issue.keyword, self.reason) {
                 (Some(keyword), _) => keyword,
+                // A file with a mark may be JSON but for that, and then has to stay so.
+                (None, _) if issue.msg == BYTE_ORDER_MARK_MESSAGE => issue.msg.as_str(),
                 (None, Some(Reason::NotJson)) => "",
                 (None, _) => issue.msg.as_str(),
             };
@@ -244,6 +246,23 @@ mod tests {
         assert_eq!(paths, [json!("/name"), json!("/watts")], "only what is new is told");
         assert!(verdict(Some(both), "{").is_err(), "no JSON any more");
         assert!(verdict(Some("{"), both).is_err(), "JSON, but with errors that were not there");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_an_error_and_a_file_that_has_one_keeps_the_rest_valid() {
+        let marked = "\u{feff}{\"name\": \"x\"}";
+        for before in [None, Some("{\"name\": \"x\"}"), Some("{}"), Some("{")] {
+            let errors = verdict(before, marked).expect_err("a mark");
+            assert!(errors[0]["msg"].as_str().is_some_and(|msg| msg.contains("byte order mark")), "{errors}");
+            assert_eq!((&errors[0]["line"], &errors[0]["column"]), (&json!(1), &json!(1)));
+        }
+        // It may stay where it is, or go, but nothing else may become wrong behind it.
+        assert_eq!(verdict(Some(marked), "\u{feff}{\"name\": \"y\"}"), Ok(()));
+        assert_eq!(verdict(Some(marked), "{\"name\": \"y\"}"), Ok(()));
+        for after in ["\u{feff}{\"name\": 1}", "\u{feff}{", "{"] {
+            let errors = verdict(Some(marked), after).expect_err(after);
+            assert_eq!(errors.as_array().map(Vec::len), Some(1), "{errors}");
+        }
     }
 
     #[test]

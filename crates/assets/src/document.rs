@@ -38,6 +38,12 @@ pub enum Reason {
     NotJson,
 }
 
+/// What some editors begin a file with, and RFC 8259 does not allow in JSON.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+/// What is wrong with it.
+pub(crate) const BYTE_ORDER_MARK_MESSAGE: &str =
+    "not JSON: the file begins with a byte order mark (U+FEFF); save it as UTF-8 without one";
+
 /// An issue and where it stands in the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LocatedIssue {
@@ -78,7 +84,20 @@ impl Assets {
         schema: Option<&str>,
         stop: &dyn Fn() -> bool,
     ) -> Report {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        match text.strip_prefix(BYTE_ORDER_MARK) {
+            // The rest is judged all the same: what is wrong there is not hidden by the mark.
+            Some(rest) => self.validate_json(rest, file_name, schema, stop).with_byte_order_mark(),
+            None => self.validate_json(text, file_name, schema, stop),
+        }
+    }
+
+    fn validate_json(
+        &self,
+        text: &str,
+        file_name: &str,
+        schema: Option<&str>,
+        stop: &dyn Fn() -> bool,
+    ) -> Report {
         let document: Value = match serde_json::from_str(text) {
             Ok(document) => document,
             Err(error) => return not_json(text, &error),
@@ -106,6 +125,16 @@ impl Assets {
             schema: name,
             errors: with_places(text, issues),
         }
+    }
+}
+
+impl Report {
+    /// The report on a file that has a byte order mark before what was judged.
+    fn with_byte_order_mark(mut self) -> Self {
+        let issue = Issue::whole(BYTE_ORDER_MARK_MESSAGE);
+        self.errors.push(LocatedIssue { issue, line: 1, column: 1 });
+        self.errors.sort_by(|a, b| (&a.issue.path, &a.issue.msg).cmp(&(&b.issue.path, &b.issue.msg)));
+        Self { ok: false, reason: Some(Reason::NotJson), ..self }
     }
 }
 
@@ -277,8 +306,23 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_does_no_harm() {
-        let report = assets().validate_document("\u{feff}{\"a\": [\"x\"]}", "Tone_1.json", None);
-        assert_eq!((report.errors[0].line, report.errors[0].column), (1, 8));
+    fn a_byte_order_mark_is_an_error_at_the_start_and_hides_no_other() {
+        let told = |text: &str| {
+            let report = assets().validate_document(text, "Tone_1.json", None);
+            assert_eq!((report.ok, report.reason), (false, Some(Reason::NotJson)), "{text}");
+            let errors = report.errors.into_iter();
+            errors.map(|told| (told.issue.path, told.issue.msg, told.line, told.column)).collect::<Vec<_>>()
+        };
+        let mark = (String::new(), BYTE_ORDER_MARK_MESSAGE.to_owned(), 1, 1);
+        assert_eq!(told("\u{feff}{\"a\": [1]}"), [mark.clone()]);
+        let errors = told("\u{feff}{\"a\": [\"x\"]}");
+        assert_eq!(errors[0], mark);
+        // Columns are those that editors show, which do not count the mark.
+        assert_eq!((errors[1].0.as_str(), errors[1].2, errors[1].3), ("/a/0", 1, 8));
+        let errors = told("\u{feff}{\n\"a\": }");
+        assert!(errors.len() == 2 && errors.contains(&mark), "{errors:?}");
+        assert!(errors.iter().any(|error| (error.2, error.3) == (2, 6)), "{errors:?}");
+        // Only the first character is one; a second one is a character like any other.
+        assert_eq!(told("\u{feff}\u{feff}1").len(), 2);
     }
 }
