@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 
-use crate::support::{Setup, data};
+use crate::support::{Server, Setup, data, wait_until};
 
 /// Any JSON value; keys and numbers that are easy to get wrong among them.
 fn any_json() -> impl Strategy<Value = Value> {
@@ -233,8 +233,44 @@ fn what_lies_inside_the_root_is_listed_by_paths_that_the_files_tools_take() {
 }
 
 #[test]
-fn a_large_asset_does_not_hold_up_a_cancel() {
-    // Many errors in a large asset: heavy for a moment, but the pipe stays alive.
+fn a_validation_without_end_does_not_hold_up_its_cancel() {
+    // Each definition asks the next one twice: there are 2^60 steps to a verdict.
+    let mut definitions = Map::from_iter([("d60".to_owned(), json!({"type": "number"}))]);
+    for number in 0..60 {
+        let next = json!({"$ref": format!("#/$defs/d{}", number + 1)});
+        definitions.insert(format!("d{number}"), json!({"allOf": [next, next]}));
+    }
+    let files = [("doubled.json", json!({"$ref": "#/$defs/d0", "$defs": definitions}))];
+    let setup = with_schemas(Setup::new().args(["--running", "1", "--waiting", "0"]), &files);
+    let mut server = setup.start();
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    server.call("initialize", hello);
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    // There is one slot and no place to wait, so a call is refused while another one runs, and only then.
+    let is_busy = |server: &mut Server| {
+        let frame = server.call("tools/call", json!({"name": "list_schemas", "arguments": {}}));
+        let text = frame["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
+        assert!(text.contains("QUEUE_OVERLOADED") || text.contains(r#""ok":true"#), "{frame}");
+        text.contains("QUEUE_OVERLOADED")
+    };
+    assert!(!is_busy(&mut server));
+    server.request(json!("endless"), "validate_asset", json!({"asset": 1, "schema": "doubled"}));
+    wait_until("the validation runs", || is_busy(&mut server));
+    server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "endless"}}));
+    let frame = server.frame();
+    assert_eq!(
+        (&frame["id"], &frame["error"]["data"]["code"]),
+        (&json!("endless"), &json!("CANCELLED")),
+        "{frame}"
+    );
+    // The slot is free once the validation has really stopped.
+    wait_until("the validation has stopped", || !is_busy(&mut server));
+    server.finish();
+}
+
+#[test]
+fn the_errors_of_a_large_asset_are_sorted() {
     let mut server = Setup::assets().start();
     let lamps: Vec<Value> = (0..20_000).map(|number| json!({"name": number})).collect();
     let result = server.result(

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, Setup, request};
 
-/// A backend that gives each request the next answer and hands over what it was sent.
+/// A backend that gives each request the next answer and hands over what it was sent, before it answers.
 struct Backend {
     address: SocketAddr,
     requests: mpsc::Receiver<(String, Value)>,
@@ -26,7 +26,7 @@ impl Backend {
         std::thread::spawn(move || {
             for answer in answers {
                 let Ok((stream, _)) = listener.accept() else { return };
-                let _ = sender.send(serve(stream, answer.as_deref()));
+                serve(stream, answer.as_deref(), &sender);
             }
         });
         Self { address, requests }
@@ -41,7 +41,7 @@ impl Backend {
     }
 }
 
-fn serve(stream: TcpStream, answer: Option<&str>) -> (String, Value) {
+fn serve(stream: TcpStream, answer: Option<&str>, requests: &mpsc::Sender<(String, Value)>) {
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
@@ -59,13 +59,13 @@ fn serve(stream: TcpStream, answer: Option<&str>) -> (String, Value) {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).expect("a body");
+    let _ = requests.send((first.trim().to_owned(), serde_json::from_slice(&body).unwrap_or(Value::Null)));
     match answer {
         Some(answer) => reader.get_mut().write_all(answer.as_bytes()).expect("an answer"),
         None => {
             let _ = reader.read(&mut [0]);
         }
     }
-    (first.trim().to_owned(), serde_json::from_slice(&body).unwrap_or(Value::Null))
 }
 
 fn answer(status: &str, headers: &str, body: &str) -> Option<String> {
@@ -185,6 +185,8 @@ fn a_call_that_waits_for_the_backend_can_be_cancelled() {
     let backend = Backend::start(vec![None]);
     let mut server = Setup::assets().env("SYN_BACKEND_URL", backend.url()).start();
     server.request(json!(1), "populate_backend", json!({"asset": asset()}));
+    // The whole request is there, and nothing but the answer is missing.
+    assert_eq!(backend.received().1, asset());
     server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}}));
     assert_eq!(server.frame()["error"]["data"]["code"], json!("CANCELLED"));
     server.finish();
