@@ -28,6 +28,7 @@ mod revisions;
 mod schema_suite;
 mod scopes;
 mod search_build;
+mod search_clock;
 mod search_command;
 mod search_differential;
 mod search_fresh;

@@ -23,6 +23,12 @@ pub fn rounds(few: usize, many: usize) -> usize {
     if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
 }
 
+/// Says that a promise could not be tried here, and why. This goes past the harness, which shows what a test prints only
+/// if the test fails.
+pub fn not_tried(promise: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "NOT TRIED: {promise}: {why}");
+}
+
 /// The hash that a file of these bytes has.
 pub fn hash(bytes: impl AsRef<[u8]>) -> String {
     pintle_files::Hash::of(bytes.as_ref()).to_string()

@@ -3,7 +3,6 @@
 use std::{
     fs::File,
     io::{self, Read},
-    time::SystemTime,
 };
 
 use memchr::{memchr, memchr_iter};
@@ -15,18 +14,27 @@ use crate::{
     grams::Collector,
     root::Root,
     segment::{KnownFile, State},
-    stamp::Stamp,
+    stamp::{Clocks, Sighting, Stamp},
 };
 
 /// Reads files, one after the other, into the same buffer.
 pub(crate) struct FileReader {
     buffer: Vec<u8>,
     limit: u64,
+    clocks: Clocks,
 }
 
-/// What came of a file.
+/// What came of a file, and when it was first seen as it was then.
+pub(crate) struct Inspected {
+    pub(crate) file: KnownFile,
+    pub(crate) seen: Option<Sighting>,
+}
+
+/// What came of a file of the index.
 pub(crate) struct Indexed {
     pub(crate) file: KnownFile,
+    /// When it was first seen as it was read.
+    pub(crate) seen: Option<Sighting>,
     /// The number of the first line of each block.
     pub(crate) lines: Vec<u32>,
     /// Whether its grams are known.
@@ -54,7 +62,7 @@ const WINDOW: usize = 1 << 20;
 impl FileReader {
     /// Files over `limit` bytes are passed over.
     pub(crate) fn new(limit: u64) -> Self {
-        Self { buffer: vec![0; WINDOW], limit }
+        Self { buffer: vec![0; WINDOW], limit, clocks: Clocks::default() }
     }
 
     /// Reads a file which had `blocks` blocks when it was found, the first of which is the span's `first`th.
@@ -62,45 +70,56 @@ impl FileReader {
         &mut self,
         root: &Root,
         path: &[u8],
-        blocks: u32,
-        first: u16,
+        found: Sighting,
+        (blocks, first): (u32, u16),
         collector: &mut Collector,
     ) -> Indexed {
         let mut lines = vec![0; blocks as usize];
-        let mut file = self.open_and_read(root, path, &mut lines, Some((collector, first)));
+        let inspected = self.open_and_read(root, path, Some(found), &mut lines, Some((collector, first)));
+        let Inspected { mut file, seen } = inspected;
         let has_grams = file.state == State::Indexed && (blocks > 0 || file.stamp.size == 0);
         // What has grown out of having no blocks is looked at in each search, and so is what may have changed since.
         if file.state == State::Indexed && (file.stamp.is_unknown() || !has_grams) {
             file.state = State::Whole;
         }
-        Indexed { file, lines, has_grams }
+        Indexed { file, seen, lines, has_grams }
     }
 
-    /// Reads a file without its grams.
-    pub(crate) fn inspect(&mut self, root: &Root, path: &[u8]) -> KnownFile {
-        self.open_and_read(root, path, &mut [], None)
+    /// Reads a file without its grams. `seen` is when it was seen before, and what stamp it had.
+    pub(crate) fn inspect(&mut self, root: &Root, path: &[u8], seen: Option<Sighting>) -> Inspected {
+        self.open_and_read(root, path, seen, &mut [], None)
     }
 
     fn open_and_read(
         &mut self,
         root: &Root,
         path: &[u8],
+        seen: Option<Sighting>,
         lines: &mut [u32],
         collector: Option<(&mut Collector, u16)>,
-    ) -> KnownFile {
-        let (stamp, outcome) = match root.open_file(path) {
-            Ok((_, stamp)) if stamp.size > self.limit => (stamp, Ok((State::TooLarge, [0; 32]))),
-            Ok((file, stamp)) => {
-                let now = SystemTime::now();
-                let outcome = self.read(&file, lines, collector);
-                let is_same = Stamp::of_file(&file).is_ok_and(|after| after == stamp);
-                (if is_same { stamp.settled(now) } else { stamp.unknown() }, outcome)
+    ) -> Inspected {
+        let language = Language::of_path(path).map_or(0, Language::id);
+        let (file, stamp) = match root.open_file(path) {
+            Ok(opened) => opened,
+            Err(_) => {
+                let stamp = Stamp::default();
+                let file = KnownFile { stamp, hash: [0; 32], state: State::Unreadable, language };
+                return Inspected { file, seen: None };
             }
-            Err(error) => (Stamp::default(), Err(error)),
+        };
+        let reading = self.clocks.reading(&file);
+        let seen = seen.filter(|seen| seen.stamp == stamp).unwrap_or(Sighting { stamp, at: reading.at });
+        let is_too_large = stamp.size > self.limit;
+        let outcome = match is_too_large {
+            true => Ok((State::TooLarge, [0; 32])),
+            false => self.read(&file, lines, collector),
         };
         let (state, hash) = outcome.unwrap_or((State::Unreadable, [0; 32]));
-        let language = Language::of_path(path).map_or(0, Language::id);
-        KnownFile { stamp, hash, state, language }
+        let is_same = || Stamp::of_file(&file).is_ok_and(|after| after == stamp);
+        // Of a file that is too large nothing counts but its size, which is in its stamp.
+        let is_trusted = is_too_large || (stamp.is_settled(reading, Some(seen)) && is_same());
+        let stamp = if is_trusted { stamp } else { stamp.unknown() };
+        Inspected { file: KnownFile { stamp, hash, state, language }, seen: Some(seen) }
     }
 
     fn read(

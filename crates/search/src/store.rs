@@ -21,7 +21,7 @@ use crate::{index::Index, plain_file::open_plain, stamp::Stamp};
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
 /// Rises with the meaning of what is stored: an index of another version is built anew.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The place of the index of one root.
 #[derive(Clone, Debug)]

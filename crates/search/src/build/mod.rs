@@ -8,7 +8,7 @@ mod ranked;
 mod spans;
 mod text;
 
-use std::{fs, io, sync::OnceLock};
+use std::{fs, io, sync::OnceLock, time::Instant};
 
 pub(crate) use changes::{Changes, changes};
 pub(crate) use ranked::{NAMES, RANKED_LIMIT, WORDS, definitions};
@@ -213,6 +213,7 @@ fn add_segment(
     let parts = TextBuild {
         root: build.root,
         files,
+        found_at: Instant::now(),
         scratch: &scratch,
         threads: build.threads,
         limit: build.limit,

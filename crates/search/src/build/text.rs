@@ -7,6 +7,7 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use super::spans;
@@ -15,7 +16,7 @@ use crate::{
     read::{FileReader, Indexed},
     root::Root,
     segment::{Content, FileTableWriter, Remarks, State, write_text_segment},
-    stamp::Stamp,
+    stamp::Sighting,
     walk::Found,
 };
 
@@ -24,6 +25,8 @@ pub(crate) struct TextBuild<'a> {
     pub(crate) root: &'a Root,
     /// In the order of their paths.
     pub(crate) files: &'a [Found],
+    /// When the last of them was found.
+    pub(crate) found_at: Instant,
     /// A folder for what is only needed meanwhile.
     pub(crate) scratch: &'a Path,
     pub(crate) threads: usize,
@@ -59,7 +62,9 @@ pub(crate) fn build_text(
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 let blocks = spans::blocks_of(file, build.limit);
-                indexed.push(reader.index(build.root, &file.path, blocks, block as u16, &mut collector));
+                let found = Sighting { stamp: file.stamp, at: build.found_at };
+                let place = (blocks, block as u16);
+                indexed.push(reader.index(build.root, &file.path, found, place, &mut collector));
                 block += blocks;
                 if blocks > 0 {
                     let done = done.fetch_add(file.stamp.size, Ordering::Relaxed) + file.stamp.size;
@@ -77,27 +82,44 @@ pub(crate) fn build_text(
     })?;
     let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
     finished.sort_unstable_by_key(|(number, ..)| *number);
-    settle(build, &mut finished);
+    settle(build, &mut finished, has_ended)?;
     write_segment(build, finished, blocks, out, has_ended)
 }
 
 /// Looks again at files that were changed so shortly before they were read that another change could have gone unseen. If
 /// one still has the same content now, it is what its stamp says.
-fn settle(build: &TextBuild<'_>, finished: &mut [(usize, Vec<Indexed>, Run)]) {
+fn settle(
+    build: &TextBuild<'_>,
+    finished: &mut [(usize, Vec<Indexed>, Run)],
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> io::Result<()> {
     let mut reader = FileReader::new(build.limit);
     let indexed = finished.iter_mut().flat_map(|(_, indexed, _)| indexed);
-    let recent = indexed.zip(build.files).filter(|(one, _)| one.is_recent());
-    for (number, (one, found)) in recent.enumerate() {
-        if number == 0 {
-            // The clock by which files are stamped ticks on.
-            std::thread::sleep(Stamp::SETTLING);
+    for (one, found) in indexed.zip(build.files).filter(|(one, _)| one.is_recent()) {
+        if let Some(seen) = one.seen {
+            wait_until(seen.settles_at(), has_ended)?;
         }
-        let again = reader.inspect(build.root, &found.path);
+        let again = reader.inspect(build.root, &found.path, one.seen).file;
         let is_same =
             again.hash == one.file.hash && again.state.is_searched() == one.file.state.is_searched();
         if is_same && !again.stamp.is_unknown() {
             one.settle(again.stamp);
         }
+    }
+    Ok(())
+}
+
+/// Waits until the clock by which files are stamped has moved on: a tick, or two seconds where it counts seconds.
+fn wait_until(time: Instant, has_ended: &(dyn Fn() -> bool + Sync)) -> io::Result<()> {
+    loop {
+        if has_ended() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let left = time.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
     }
 }
 

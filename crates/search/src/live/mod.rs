@@ -316,7 +316,7 @@ impl Live {
             let kind = Stamp::of_path(&absolute(self.root.path(), &path)).map(|(_, kind)| kind);
             match kind {
                 Ok(FileType::RegularFile) if known => {
-                    let file = reader.inspect(&self.root, &path);
+                    let file = reader.inspect(&self.root, &path, None);
                     overlay.touch(&path, file);
                 }
                 _ => unclear.push(path),

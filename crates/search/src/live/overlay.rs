@@ -1,12 +1,16 @@
 //! Files that are not as the index knows them.
 
-use std::{collections::BTreeMap, io, sync::OnceLock};
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, OnceLock},
+};
 
 use super::FreshRanked;
 use crate::{
     build::Changes,
     index::Index,
-    read::FileReader,
+    read::{FileReader, Inspected},
     root::Root,
     segment::{KnownFile, State, Torn},
     walk::Within,
@@ -15,7 +19,7 @@ use crate::{
 /// By path: what a file is now, or that it is gone.
 #[derive(Default)]
 pub(crate) struct Overlay {
-    files: BTreeMap<Vec<u8>, Option<KnownFile>>,
+    files: BTreeMap<Vec<u8>, Option<Arc<Inspected>>>,
     /// The words and names of the files that are there, once they are asked for.
     ranked: OnceLock<FreshRanked>,
 }
@@ -48,12 +52,12 @@ impl Overlay {
 
     /// The files that are there.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&[u8], &KnownFile)> {
-        self.files.iter().filter_map(|(path, file)| Some((path.as_slice(), file.as_ref()?)))
+        self.files.iter().filter_map(|(path, file)| Some((path.as_slice(), &file.as_ref()?.file)))
     }
 
     /// What is known of a path: nothing, that it is gone, or the file.
     pub(crate) fn get(&self, path: &[u8]) -> Option<Option<&KnownFile>> {
-        self.files.get(path).map(Option::as_ref)
+        self.files.get(path).map(|file| file.as_ref().map(|inspected| &inspected.file))
     }
 
     /// The words and names of its files.
@@ -93,11 +97,12 @@ impl Overlay {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             // What is as it was when it was last looked at need not be read again.
-            let file = match old.get(&found.path) {
-                Some(Some(file)) if file.stamp == found.stamp && file.state != State::Unreadable => {
-                    file.clone()
+            let old = old.get(&found.path).and_then(Option::as_ref);
+            let file = match old {
+                Some(old) if old.file.stamp == found.stamp && old.file.state != State::Unreadable => {
+                    Arc::clone(old)
                 }
-                _ => reader.inspect(root, &found.path),
+                _ => Arc::new(reader.inspect(root, &found.path, old.and_then(|old| old.seen))),
             };
             self.files.insert(found.path, Some(file));
         }
@@ -106,8 +111,8 @@ impl Overlay {
     }
 
     /// Takes in that one file, which is known not to be ignored, has changed.
-    pub(crate) fn touch(&mut self, path: &[u8], file: KnownFile) {
-        self.files.insert(path.to_owned(), Some(file));
+    pub(crate) fn touch(&mut self, path: &[u8], file: Inspected) {
+        self.files.insert(path.to_owned(), Some(Arc::new(file)));
     }
 
     /// Forgets what the index knows by now.
@@ -116,7 +121,10 @@ impl Overlay {
         self.files.retain(|path, file| {
             let known = index.find(path).and_then(|place| place.map(|place| index.file(place)).transpose());
             match known {
-                Ok(known) => known.as_ref().map(|known| known.stamp) != file.as_ref().map(|file| file.stamp),
+                Ok(known) => {
+                    known.as_ref().map(|known| known.stamp)
+                        != file.as_ref().map(|inspected| inspected.file.stamp)
+                }
                 Err(error) => {
                     torn = Err(error);
                     true
