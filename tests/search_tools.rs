@@ -644,6 +644,18 @@ fn an_expression_that_takes_very_long_on_one_line_stops_with_its_call() {
 }
 
 #[test]
+fn an_expression_whose_matches_are_longer_than_a_line_is_not_looked_for_in_it() {
+    // To follow every place where a match could begin takes minutes: more than anybody waits for here.
+    let world = World::of(&[("one", &format!("{}\n", "x".repeat(60_000))), ("two", "xxx Q\n")]);
+    let mut server = world.built();
+    for query in ["x{61000}", "[a-z]{61000}", "(xx|yy){30001}", "x{50000}Q", "x{40000}[QR]"] {
+        let answer = search(&mut server, "regex", query);
+        assert_eq!(answer["total"], json!(0), "{query}: {answer}");
+    }
+    server.finish();
+}
+
+#[test]
 fn long_lines_have_ripgreps_columns() {
     let filler = "x".repeat(100_000);
     let world = World::of(&[("a", &format!("{filler}needle7{filler}needle8\nshort needle9\n{filler}"))]);

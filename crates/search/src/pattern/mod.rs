@@ -7,7 +7,15 @@ mod stepwise;
 use std::sync::OnceLock;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use regex_syntax::{ParserBuilder, hir::Hir, is_meta_character};
+use memchr::memmem;
+use regex_syntax::{
+    ParserBuilder,
+    hir::{
+        Hir,
+        literal::{ExtractKind, Extractor},
+    },
+    is_meta_character,
+};
 
 pub(crate) use require::Requirement;
 use stepwise::Stepwise;
@@ -44,6 +52,10 @@ pub(crate) struct Pattern {
     stepwise: OnceLock<Option<Stepwise>>,
     /// Whether looking for it may take long.
     pub(crate) is_slow: bool,
+    /// How many bytes a match has at least.
+    shortest: usize,
+    /// Each match ends with one of these; none if that is not known.
+    endings: Vec<Vec<u8>>,
     pub(crate) requirement: Requirement,
 }
 
@@ -80,10 +92,14 @@ impl Pattern {
             let mut parser = ParserBuilder::new();
             parser.utf8(false).multi_line(true).case_insensitive(is_insensitive).build().parse(&expression)
         };
+        let shortest = parsed.as_ref().ok().and_then(|expression| expression.properties().minimum_len());
+        let shortest = shortest.unwrap_or(0);
+        let endings = parsed.as_ref().map(endings_of).unwrap_or_default();
         // What cannot be told asks for nothing, and every block is looked at.
         let requirement = parsed.map_or(Requirement::Anything, |expression| Requirement::of(&expression));
         let is_slow = syntax == Syntax::Regex;
-        Ok(Self { expression, is_insensitive, matcher, stepwise: OnceLock::new(), is_slow, requirement })
+        let stepwise = OnceLock::new();
+        Ok(Self { expression, is_insensitive, matcher, stepwise, is_slow, shortest, endings, requirement })
     }
 
     /// Where the first match in a line begins, if there is one; can be interrupted.
@@ -92,6 +108,12 @@ impl Pattern {
         line: &[u8],
         has_ended: &dyn Fn() -> bool,
     ) -> Result<Option<usize>, Unanswered> {
+        // ripgrep's matcher begins with such questions, too. The automaton would find the answer by following each of the
+        // many ways in which a match could have begun.
+        let has_ending = || self.endings.iter().any(|ending| memmem::find(line, ending).is_some());
+        if line.len() < self.shortest || !(self.endings.is_empty() || has_ending()) {
+            return Ok(None);
+        }
         let make = || Stepwise::new(&self.expression, self.is_insensitive, SIZE_LIMIT, AUTOMATON_LIMIT);
         match self.stepwise.get_or_init(make) {
             Some(stepwise) => stepwise.find(line, has_ended),
@@ -104,6 +126,18 @@ impl Pattern {
         self.matcher.get_or_init(|| {
             matcher_of(&self.expression, self.is_insensitive).expect("a literal is an expression")
         })
+    }
+}
+
+/// Strings of which each match ends with one, if they are few.
+fn endings_of(expression: &Hir) -> Vec<Vec<u8>> {
+    const MOST: usize = 16;
+    let mut extractor = Extractor::new();
+    let endings = extractor.kind(ExtractKind::Suffix).limit_total(MOST).extract(expression);
+    let endings = endings.literals().unwrap_or_default();
+    match endings.iter().any(|ending| ending.is_empty()) {
+        true => Vec::new(),
+        false => endings.iter().map(|ending| ending.as_bytes().to_vec()).collect(),
     }
 }
 
@@ -127,4 +161,30 @@ fn explain(problem: &str) -> String {
         return "a match cannot reach over the end of a line; search for a part of one line".into();
     }
     problem.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_cannot_match_for_its_length_or_its_letters_is_not_stepped_through() {
+        for (expression, line, found) in [
+            ("a{5}", "aaaa", None),
+            ("a{5}", "baaaaa", Some(1)),
+            ("[a-z]{3}Q", "abcdefg", None),
+            ("[a-z]{3}Q", "xabcQ", Some(1)),
+            ("[a-z]+(foo|bar)$", "some fox", None),
+            ("[a-z]+(foo|bar)$", "some xfoo", Some(5)),
+        ] {
+            let pattern = Pattern::new(expression, Syntax::Regex, Case::Sensitive).expect("an expression");
+            let questions = std::cell::Cell::new(0);
+            let has_ended = || {
+                questions.set(questions.get() + 1);
+                false
+            };
+            assert_eq!(pattern.find(line.as_bytes(), &has_ended), Ok(found), "{expression} {line}");
+            assert_eq!(questions.get() > 0, found.is_some(), "{expression} {line}");
+        }
+    }
 }
