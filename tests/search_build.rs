@@ -469,6 +469,25 @@ fn a_path_at_which_there_is_nothing_and_was_nothing_is_refused() {
     server.finish();
 }
 
+#[test]
+fn a_part_is_refused_where_there_is_no_index_that_it_could_be_a_part_of() {
+    let world = World::new();
+    fill(&world, 20, 200);
+    let mut server = world.start();
+    for mode in ["incremental", "full"] {
+        let error = server.error("index_build", json!({"path": "2", "mode": mode}));
+        assert_eq!(error["code"], json!("NO_INDEX"), "{error}");
+        assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("build without `path`")), "{error}");
+    }
+    assert_eq!(server.result("index_status", json!({}))["exists"], json!(false));
+    let (code, _, errors) = world.run(&["index", "2"]);
+    assert!(code != Some(0) && errors.contains("no index"), "{code:?}: {errors}");
+    assert_eq!(server.result("index_status", json!({}))["exists"], json!(false));
+    server.result("index_build", json!({}));
+    assert_eq!(server.result("index_build", json!({"path": "2"}))["read"], json!(0));
+    server.finish();
+}
+
 /// Searches of all kinds.
 const QUERIES: [(&str, &str); 9] = [
     ("literal", "common"),

@@ -224,6 +224,7 @@ impl Search {
     ) -> Result<Built, Fault> {
         if let Some(path) = path {
             self.refuse_nowhere(path)?;
+            self.refuse_part_of_nothing(path)?;
         }
         self.build_within(mode, path.map(below), observer)
     }
@@ -246,6 +247,20 @@ impl Search {
         Err(Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}")).hint(
             "paths are relative to the root of the workspace, such as `src`; leave `path` out to build all",
         ))
+    }
+
+    /// Refuses to refresh a part where there is no index that it could be a part of.
+    fn refuse_part_of_nothing(&self, path: &WorkspacePath) -> Result<(), Fault> {
+        match self.indexed()?.store.manifest() {
+            Ok(None) => {
+                let message = format!(
+                    "there is no index of this workspace yet, so what lies at {path} cannot be refreshed in it"
+                );
+                Err(Fault::new(ErrorCode::NoIndex, message).hint("build without `path` first"))
+            }
+            // If it cannot be read, the build tells why.
+            Ok(Some(_)) | Err(_) => Ok(()),
+        }
     }
 
     /// Counts what a walk passes over now: of that nobody is told when it changes.

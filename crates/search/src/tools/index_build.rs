@@ -19,7 +19,7 @@ pub(crate) struct IndexBuild(pub(crate) Arc<Search>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// A file or folder: only what lies there is refreshed, if there is an index already.
+    /// A file or folder: only what lies there is refreshed. There must be an index already.
     #[serde(default)]
     path: Option<String>,
     /// `incremental` reads what has changed; `full` reads everything.
