@@ -149,6 +149,7 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
                 add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;
             } else if !changes.is_empty() {
                 let changes = with_older_changes(build, &index, &mut manifest, changes, &has_ended)?;
+                built.read = changes.changed.len() as u64;
                 let Changes { changed, removed } = &changes;
                 add_segment(build, lock, &mut manifest, changed, removed, passed.as_ref(), observer)?;
             }
