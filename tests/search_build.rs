@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     search_fresh::Random,
     search_tools::{World, names, paths, search},
-    support::{Server, pintle, request, rounds, run, wait_until},
+    support::{Server, not_tried, pintle, request, rounds, run, wait_until},
 };
 
 /// Files of several languages, each with a word that all have and one that only it has.
@@ -534,6 +534,52 @@ fn a_part_is_refused_where_there_is_no_index_that_it_could_be_a_part_of() {
     server.finish();
 }
 
+#[test]
+fn an_index_that_cannot_be_opened_for_want_of_descriptors_is_not_called_damaged() {
+    let world = World::new();
+    fill(&world, 20, 200);
+    world.built().finish();
+    let bytes =
+        || names(&world.index()).into_iter().map(|name| (fs::read(world.index().join(&name)).ok(), name));
+    let before = bytes().collect::<Vec<_>>();
+    let (mut short, mut enough) = (0, 0);
+    for limit in 3..40 {
+        let script = format!(r#"ulimit -n {limit} && exec "$0" "$@""#);
+        for arguments in [&["search", "common", "--match", "words"][..], &["index", "--json"]] {
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).arg(pintle().get_program()).args(arguments);
+            command.arg("--root").arg(world.root()).env("PINTLE_STATE_DIR", world.state());
+            let (code, output, errors) = run(&mut command, b"");
+            let told = format!("{limit} descriptors, {arguments:?}: {code:?} {output} {errors}");
+            assert!(!errors.contains("damaged") && !output.contains("damaged"), "{told}");
+            match code {
+                Some(0) => enough += 1,
+                _ => short += 1,
+            }
+        }
+        assert_eq!(bytes().collect::<Vec<_>>(), before, "{limit} descriptors");
+    }
+    assert!(short > 0 && enough > 0, "{short} failed, {enough} did not");
+}
+
+#[test]
+fn only_its_owner_can_read_an_index() {
+    let world = World::new();
+    fill(&world, 20, 200);
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"umask 0 && exec "$0" "$@""#]).arg(pintle().get_program()).arg("index");
+    command.arg("--root").arg(world.root()).env("PINTLE_STATE_DIR", world.state());
+    let (code, _, errors) = run(&mut command, b"");
+    assert_eq!(code, Some(0), "{errors}");
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+    for folder in [world.state(), world.state().join("index"), world.index()] {
+        assert_eq!(mode(&folder), 0o700, "{}", folder.display());
+    }
+    for name in names(&world.index()) {
+        assert_eq!(mode(&world.index().join(&name)), 0o600, "{name}");
+    }
+}
+
 /// Searches of all kinds.
 const QUERIES: [(&str, &str); 9] = [
     ("literal", "common"),
@@ -834,7 +880,7 @@ fn a_full_disk_is_told_and_the_old_index_answers() {
     let mut probe = Command::new("unshare");
     probe.args(["-Urm", "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(world.state());
     if !probe.output().is_ok_and(|probe| probe.status.success()) {
-        println!("not tried: this system gives users no disk of their own");
+        not_tried("a full disk is told", "this system gives users no disk of their own");
         return;
     }
     world.write("a.rs", "fn needle() {}\n");
@@ -873,6 +919,9 @@ fn a_full_disk_is_told_and_the_old_index_answers() {
     assert_eq!(paths(&replies[1]["result"]), ["a.rs"]);
     let message = replies[2]["error"]["data"]["message"].as_str().unwrap_or_else(|| panic!("{}", replies[2]));
     assert!(message.contains("full"), "{message}");
+    let error = &replies[2]["error"]["data"];
+    let told = (&error["code"], &error["details"]["reason"], error["hint"].is_string());
+    assert_eq!(told, (&json!("UPSTREAM_FAILED"), &json!("no_space"), true), "{error}");
     assert_eq!(paths(&replies[3]["result"]), ["a.rs"], "{}", replies[3]);
     assert_eq!(replies[4]["result"]["exists"], json!(true), "{}", replies[4]);
     assert_eq!(replies[5]["result"]["files"], json!(1), "{}", replies[5]);

@@ -164,7 +164,7 @@ impl Search {
         let built = self.build(mode, path, observer)?;
         let snapshot = self.snapshot_on_disk(false)?;
         let summary = self.summary(&snapshot, &Scopes::everything())?;
-        let (text_size, size) = self.size(&snapshot);
+        let (text_size, size) = snapshot.index.bytes();
         Ok(BuildReport {
             generation: built.generation,
             read: built.read,

@@ -1,6 +1,12 @@
 //! An index as searches see it: its segments, and which of their files still count.
 
-use std::{collections::HashSet, io, ops::Range, path::PathBuf, sync::OnceLock};
+use std::{
+    collections::HashSet,
+    fs::File,
+    io,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use pintle_ranked::{Names, Words};
 
@@ -16,41 +22,57 @@ use crate::{
 pub(crate) struct Segment {
     pub(crate) text: TextSegment,
     dead: HashSet<u32>,
-    words: Option<Lazy>,
-    names: Option<Lazy>,
+    words: Option<PinnedFile>,
+    names: Option<PinnedFile>,
 }
 
-/// A file that is opened, and checked as a whole, when it is first needed.
-struct Lazy {
-    path: PathBuf,
+/// A file that is open, so that it can be read even after a newer generation has removed it. It is mapped, and checked
+/// as a whole, when it is first needed.
+struct PinnedFile {
+    file: Arc<File>,
     seal: u64,
-    opened: OnceLock<Option<PagedFile>>,
+    mapped: OnceLock<PagedFile>,
 }
 
-impl Lazy {
-    fn new(path: PathBuf, seal: u64) -> Self {
-        Self { path, seal, opened: OnceLock::new() }
+impl PinnedFile {
+    fn open(store: &Store, part: &Part) -> io::Result<Self> {
+        Ok(Self { file: store.open_part(part)?, seal: part.seal, mapped: OnceLock::new() })
     }
 
-    fn bytes(&self, section: Section) -> Result<&[u8], Torn> {
-        let opened =
-            self.opened.get_or_init(|| PagedFile::open(&self.path, self.seal).ok().filter(PagedFile::verify));
-        let file = opened.as_ref().filter(|file| file.is_whole()).ok_or(Torn)?;
-        file.bytes(file.section(section))
+    /// An error of kind `InvalidData` tells that the file is torn or foreign; any other may be over the next time.
+    fn mapped(&self) -> io::Result<&PagedFile> {
+        let mapped = match self.mapped.get() {
+            Some(mapped) => mapped,
+            None => {
+                let mapped = PagedFile::map(Arc::clone(&self.file), self.seal)?;
+                mapped.verify()?;
+                self.mapped.get_or_init(|| mapped)
+            }
+        };
+        if mapped.is_whole()? { Ok(mapped) } else { Err(Torn.into_error()) }
+    }
+
+    fn bytes(&self, section: Section) -> io::Result<&[u8]> {
+        let mapped = self.mapped()?;
+        mapped.bytes(mapped.section(section)).map_err(Torn::into_error)
+    }
+
+    fn length(&self) -> u64 {
+        self.file.metadata().map_or(0, |metadata| metadata.len())
     }
 }
 
 impl Segment {
     /// The words of its files, if they are built.
-    pub(crate) fn words(&self) -> Result<Option<Words<'_>>, Torn> {
+    pub(crate) fn words(&self) -> io::Result<Option<Words<'_>>> {
         let bytes = self.words.as_ref().map(|words| words.bytes(WORDS)).transpose()?;
-        bytes.map(|bytes| Words::open(bytes).map_err(|_| Torn)).transpose()
+        bytes.map(|bytes| Words::open(bytes).map_err(|_| Torn.into_error())).transpose()
     }
 
     /// The names that its files define, if they are built.
-    pub(crate) fn names(&self) -> Result<Option<Names<'_>>, Torn> {
+    pub(crate) fn names(&self) -> io::Result<Option<Names<'_>>> {
         let bytes = self.names.as_ref().map(|names| names.bytes(NAMES)).transpose()?;
-        bytes.map(|bytes| Names::open(bytes).map_err(|_| Torn)).transpose()
+        bytes.map(|bytes| Names::open(bytes).map_err(|_| Torn.into_error())).transpose()
     }
 
     /// Whether no later segment says anything about its files.
@@ -80,17 +102,27 @@ pub(crate) struct Place {
 impl Index {
     /// Opens what a manifest names. An error of kind `InvalidData` tells that something is torn or foreign.
     pub(crate) fn open(store: &Store, manifest: &Manifest) -> io::Result<Self> {
-        let mut index = Self { generation: manifest.generation, segments: Vec::new() };
+        // Every file is opened before any is read: from then on it does not matter whether somebody removes them.
+        let mut opened = Vec::with_capacity(manifest.segments.len());
         for parts in &manifest.segments {
-            let text = TextSegment::open(&store.path(&parts.text.name), parts.text.seal)?;
-            let lazy =
-                |part: &Option<Part>| part.as_ref().map(|part| Lazy::new(store.path(&part.name), part.seal));
-            index.add(text, lazy(&parts.words), lazy(&parts.names)).map_err(Torn::into_error)?;
+            let pin =
+                |part: &Option<Part>| part.as_ref().map(|part| PinnedFile::open(store, part)).transpose();
+            opened.push((store.open_part(&parts.text)?, pin(&parts.words)?, pin(&parts.names)?));
+        }
+        let mut index = Self { generation: manifest.generation, segments: Vec::new() };
+        for (parts, (text, words, names)) in manifest.segments.iter().zip(opened) {
+            let text = TextSegment::map(text, parts.text.seal)?;
+            index.add(text, words, names).map_err(Torn::into_error)?;
         }
         Ok(index)
     }
 
-    fn add(&mut self, text: TextSegment, words: Option<Lazy>, names: Option<Lazy>) -> Result<(), Torn> {
+    fn add(
+        &mut self,
+        text: TextSegment,
+        words: Option<PinnedFile>,
+        names: Option<PinnedFile>,
+    ) -> Result<(), Torn> {
         if !self.segments.is_empty() {
             let removed = text.removed()?;
             for number in 0..text.files().count() {
@@ -118,15 +150,31 @@ impl Index {
     }
 
     /// Whether the files of all segments still have all their bytes.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.segments.iter().all(|segment| segment.text.is_whole())
+    pub(crate) fn is_whole(&self) -> io::Result<bool> {
+        for segment in &self.segments {
+            if !segment.text.file().is_whole()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    /// Whether all is as it was written. This reads everything.
-    pub(crate) fn verify(&self) -> bool {
-        let is_right = |part: &Option<Lazy>| part.as_ref().is_none_or(|part| part.bytes(0).is_ok());
-        let mut segments = self.segments.iter();
-        segments.all(|segment| segment.text.verify() && is_right(&segment.words) && is_right(&segment.names))
+    /// Reads everything. An error of kind `InvalidData` tells that something is not as it was written.
+    pub(crate) fn verify(&self) -> io::Result<()> {
+        for segment in &self.segments {
+            segment.text.file().verify()?;
+            for part in [&segment.words, &segment.names].into_iter().flatten() {
+                part.mapped()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes its files take on disk: those for text, and all.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let text = self.segments.iter().map(|segment| segment.text.file().length()).sum::<u64>();
+        let parts = self.segments.iter().flat_map(|segment| [&segment.words, &segment.names]).flatten();
+        (text, text + parts.map(PinnedFile::length).sum::<u64>())
     }
 
     /// Where a path is.

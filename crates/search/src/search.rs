@@ -13,6 +13,7 @@ use pintle_auth::Scopes;
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use pintle_engine::{CallContext, DynTool, result_too_large};
 use pintle_files::Files;
+use serde_json::json;
 
 use crate::{
     build::{Build, Built, Mode, Observer, Phase, build, threads},
@@ -130,11 +131,6 @@ impl Search {
         self.indexed.as_ref().map_or(Watching::NotYet, |indexed| indexed.live.watching())
     }
 
-    /// How many bytes an index takes on disk.
-    pub(crate) fn size(&self, snapshot: &Snapshot) -> (u64, u64) {
-        self.indexed.as_ref().map_or((0, 0), |indexed| indexed.store.bytes(&snapshot.manifest))
-    }
-
     /// The root as it is now.
     pub(crate) fn snapshot(self: &Arc<Self>, call: &CallContext) -> Result<Snapshot, Fault> {
         let indexed = self.indexed()?;
@@ -237,7 +233,7 @@ impl Search {
         let was_there =
             |index: &Index| index.places_within(&within).map_or(true, |places| !places.is_empty());
         let is_known = || match self.indexed()?.store.open() {
-            Ok(opened) => Ok(opened.is_some_and(|(index, _)| was_there(&index))),
+            Ok(opened) => Ok(opened.is_some_and(|generation| was_there(&generation.index))),
             // The build tells what is wrong with it.
             Err(_) => Ok(true),
         };
@@ -345,27 +341,40 @@ impl Search {
             Unready::TooLarge { bytes, most } => result_too_large(bytes, most)
                 .hint("ask for fewer hits with `top`, or for fewer lines around them with `context`"),
             Unready::Ended => Fault::new(ErrorCode::Cancelled, "the call was ended"),
-            Unready::Failed(error) => match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    Fault::new(ErrorCode::Internal, "the disk is full: the index could not be written")
-                        .hint("make room in the state folder; the old index still answers")
-                }
-                io::ErrorKind::PermissionDenied
-                | io::ErrorKind::NotFound
-                | io::ErrorKind::ReadOnlyFilesystem
-                | io::ErrorKind::NotADirectory
-                | io::ErrorKind::AlreadyExists => {
-                    let message = format!("the state folder cannot be used: {error}");
-                    Fault::new(ErrorCode::CapabilityMissing, message)
-                        .hint("name one that can be written with --state-dir (PINTLE_STATE_DIR)")
-                }
-                io::ErrorKind::FileTooLarge => {
-                    let message = "there is more text under the root than one index can hold";
-                    Fault::new(ErrorCode::CapabilityMissing, message).hint("serve a part of it with --root")
-                }
-                _ => Fault::new(ErrorCode::Internal, format!("the index could not be used: {error}")),
-            },
+            Unready::Failed(error) => failed(&error),
         }
+    }
+}
+
+/// The fault of an index that could not be read or written, which says nothing about what is in it.
+fn failed(error: &io::Error) -> Fault {
+    let upstream = |message: String, reason: &str| {
+        Fault::new(ErrorCode::UpstreamFailed, message).details(json!({ "reason": reason }))
+    };
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            upstream(format!("the disk is full: the index could not be written ({error})"), "no_space")
+                .hint("free some space where the state folder is, and call again; the old index still answers")
+        }
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::NotFound
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::AlreadyExists => {
+            let message = format!("the state folder cannot be used: {error}");
+            Fault::new(ErrorCode::CapabilityMissing, message)
+                .hint("name one that can be written with --state-dir (PINTLE_STATE_DIR)")
+        }
+        io::ErrorKind::FileTooLarge => {
+            let message = "there is more text under the root than one index can hold";
+            Fault::new(ErrorCode::CapabilityMissing, message).hint("serve a part of it with --root")
+        }
+        _ if error.raw_os_error().is_some() => {
+            upstream(format!("the index could not be read or written: {error}"), "io").hint(
+                "call again; if it stays, check the disk of the state folder, free memory and the limit on open files",
+            )
+        }
+        _ => Fault::new(ErrorCode::Internal, format!("the index could not be used: {error}")),
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Its files are immutable, but for the **manifest**, which names those that make up the present generation and is
 //! replaced in one step. Whoever builds holds the **lock**; whoever reads needs none: a file that is named is whole,
-//! and one that vanishes while it is being opened has been replaced by a newer generation.
+//! one that vanishes while it is being opened has been replaced by a newer generation, and one that is open stays.
 
 use std::{
     fs::{self, File},
     io::{self, Read, Write},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -16,7 +17,11 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::{index::Index, plain_file::open_plain, stamp::Stamp};
+use crate::{
+    index::Index,
+    plain_file::{create_private, create_private_folder, open_plain},
+    stamp::Stamp,
+};
 
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
@@ -68,6 +73,20 @@ impl Parts {
     }
 }
 
+/// A generation, with all of its files open.
+pub(crate) struct Generation {
+    pub(crate) index: Index,
+    pub(crate) manifest: Manifest,
+    pub(crate) source: ManifestFile,
+}
+
+/// The file that a manifest was read from. As long as it is open, no other file gets its inode, so the stamp alone tells
+/// whether the manifest was replaced, however coarse the times of the file system are.
+pub(crate) struct ManifestFile {
+    stamp: Stamp,
+    _file: File,
+}
+
 /// The right to build.
 pub(crate) struct BuildLock(File);
 
@@ -97,12 +116,18 @@ impl Store {
 
     /// The present manifest; nothing if there is none. An error of kind `InvalidData` tells that it is torn or foreign.
     pub(crate) fn manifest(&self) -> io::Result<Option<Manifest>> {
+        Ok(self.read_manifest()?.map(|(manifest, _)| manifest))
+    }
+
+    fn read_manifest(&self) -> io::Result<Option<(Manifest, ManifestFile)>> {
         let torn = || io::Error::new(io::ErrorKind::InvalidData, "the manifest is torn or foreign");
-        let mut bytes = Vec::new();
-        match open_plain(&self.path(MANIFEST), OFlags::RDONLY) {
+        let mut file = match open_plain(&self.path(MANIFEST), OFlags::RDONLY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?.read_to_end(&mut bytes)?,
+            opened => opened?,
         };
+        let stamp = Stamp::of_file(&file)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
         let (checksum, body) = bytes.split_first_chunk::<8>().ok_or_else(torn)?;
         if *checksum != xxh3_64(body).to_le_bytes() {
             return Err(torn());
@@ -111,36 +136,39 @@ impl Store {
         if manifest.version != VERSION || manifest.root != self.root {
             return Err(torn());
         }
-        Ok(Some(manifest))
+        Ok(Some((manifest, ManifestFile { stamp, _file: file })))
     }
 
-    /// What tells whether the manifest was replaced.
-    pub(crate) fn manifest_stamp(&self) -> Option<Stamp> {
-        Stamp::of_path(&self.path(MANIFEST)).ok().map(|(stamp, _)| stamp)
+    /// Whether a manifest that was read is still the present one.
+    pub(crate) fn is_present(&self, source: &ManifestFile) -> bool {
+        Stamp::of_path(&self.path(MANIFEST)).is_ok_and(|(stamp, _)| stamp == source.stamp)
     }
 
     /// Opens the present generation; nothing if there is none.
-    pub(crate) fn open(&self) -> io::Result<Option<(Index, Manifest)>> {
+    pub(crate) fn open(&self) -> io::Result<Option<Generation>> {
         loop {
-            let Some(manifest) = self.manifest()? else { return Ok(None) };
+            let Some((manifest, source)) = self.read_manifest()? else { return Ok(None) };
             match Index::open(self, &manifest) {
-                // If the manifest is still the same, the file has not been replaced: it is missing.
+                Ok(index) => return Ok(Some(Generation { index, manifest, source })),
+                // Only if the manifest is still the same is something wrong with its files: otherwise somebody has
+                // replaced them while they were being opened.
+                Err(error) if is_amiss(&error) && !self.is_present(&source) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    if self.manifest()?.is_some_and(|now| now == manifest) {
-                        return Err(io::Error::new(
-                            io::ErrorKind::InvalidData,
-                            "a part of the index is missing",
-                        ));
-                    }
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "a part of the index is missing"));
                 }
-                opened => return opened.map(|index| Some((index, manifest))),
+                Err(error) => return Err(error),
             }
         }
     }
 
+    /// Opens a file that a manifest names.
+    pub(crate) fn open_part(&self, part: &Part) -> io::Result<Arc<File>> {
+        open_plain(&self.path(&part.name), OFlags::RDONLY).map(Arc::new)
+    }
+
     /// Takes the lock, or waits for it until `has_ended`.
     pub(crate) fn lock(&self, has_ended: &dyn Fn() -> bool) -> io::Result<BuildLock> {
-        fs::create_dir_all(&self.folder)?;
+        create_private_folder(&self.folder)?;
         // Whoever builds may hold what lies there, so it is not ours to remove.
         let file =
             open_plain(&self.path(LOCK), OFlags::RDWR | OFlags::CREATE).map_err(|error| {
@@ -170,7 +198,7 @@ impl Store {
         manifest.built_at = now.as_millis() as u64;
         let body = serde_json::to_vec(manifest)?;
         let new = self.path("manifest.new");
-        let mut file = File::create(&new)?;
+        let mut file = create_private(&new)?;
         file.write_all(&xxh3_64(&body).to_le_bytes())?;
         file.write_all(&body)?;
         drop(file);
@@ -206,16 +234,14 @@ impl Store {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        fs::create_dir(&scratch)?;
+        create_private_folder(&scratch)?;
         Ok(scratch)
     }
+}
 
-    /// How many bytes the files of a manifest take on disk: those for text, and all.
-    pub(crate) fn bytes(&self, manifest: &Manifest) -> (u64, u64) {
-        let length = |name: &str| fs::metadata(self.path(name)).map_or(0, |metadata| metadata.len());
-        let text = manifest.segments.iter().map(|parts| length(&parts.text.name)).sum::<u64>();
-        (text, manifest.segments.iter().flat_map(Parts::files).map(length).sum::<u64>())
-    }
+/// Whether an error tells that a file is not what a manifest says, rather than that it could not be opened or read.
+fn is_amiss(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData)
 }
 
 impl Drop for BuildLock {

@@ -89,25 +89,32 @@ pub(crate) fn build(build: &Build<'_>, observer: &dyn Observer) -> io::Result<Bu
     let lock = build.store.lock(&has_ended)?;
     let outcome = build_locked(build, &lock, observer);
     if outcome.is_err() {
-        // The next build cleans as well; but until then nothing of this one is left.
-        let _ = build.store.clean(&lock, build.store.manifest().ok().flatten().as_ref());
+        // The next build cleans as well; but until then nothing of this one is left. A manifest that cannot be read
+        // now may be a good one: what it names must stay.
+        let _ = build.store.manifest().and_then(|manifest| build.store.clean(&lock, manifest.as_ref()));
     }
     outcome
 }
 
 fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) -> io::Result<Built> {
     let has_ended = || observer.has_ended();
+    let is_damaged = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
     let (present, mut rebuilt) = match build.store.open() {
-        Ok(Some((index, manifest))) if index.verify() => (Some((index, manifest)), None),
         Ok(None) => (None, None),
-        Ok(Some(_)) => (None, Some("the index was damaged")),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            (None, Some("the index was damaged or of another version"))
-        }
+        Ok(Some(generation)) => match generation.index.verify() {
+            Ok(()) => (Some((generation.index, generation.manifest)), None),
+            Err(error) if is_damaged(&error) => (None, Some("the index was damaged")),
+            Err(error) => return Err(error),
+        },
+        Err(error) if is_damaged(&error) => (None, Some("the index was damaged or of another version")),
         Err(error) => return Err(error),
     };
     // A damaged index has a number too, which the next one must not have again.
-    let old_generation = build.store.manifest().ok().flatten().map_or(0, |manifest| manifest.generation);
+    let old_generation = match build.store.manifest() {
+        Ok(manifest) => manifest.map_or(0, |manifest| manifest.generation),
+        Err(error) if is_damaged(&error) => 0,
+        Err(error) => return Err(error),
+    };
     build.store.clean(lock, present.as_ref().map(|(_, manifest)| manifest))?;
     let present = present.filter(|(_, manifest)| {
         let same = manifest.limit == build.limit;
@@ -178,7 +185,7 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
             if is_there {
                 continue;
             }
-            let segment = TextSegment::open(&build.store.path(&parts.text.name), parts.text.seal)?;
+            let segment = TextSegment::map(build.store.open_part(&parts.text)?, parts.text.seal)?;
             let scratch = build.store.scratch(lock)?;
             let unfinished = scratch.join("ranked");
             let seal = ranked::write(build, &segment, phase, &scratch, &unfinished, observer)?;

@@ -12,6 +12,7 @@ use std::{
 };
 
 use super::{GRAMS, Gram, codec::put_varint};
+use crate::plain_file::create_private;
 
 /// What stands before the first byte of a block.
 const LINE_START: Gram = 0x0a_0a_0a;
@@ -82,7 +83,7 @@ impl Collector {
 
     /// Writes the run and forgets the span, whose first block has the number `first_block` in the corpus.
     pub(crate) fn write_run(&mut self, path: PathBuf, first_block: u32) -> io::Result<Run> {
-        let mut out = BufWriter::with_capacity(1 << 18, File::create_new(&path)?);
+        let mut out = BufWriter::with_capacity(1 << 18, create_private(&path)?);
         let mut bytes = Vec::new();
         let mut starts = Vec::with_capacity(257);
         let mut written = 0;

@@ -25,7 +25,7 @@ use crate::{
     root::Root,
     segment::Torn,
     stamp::Stamp,
-    store::{Manifest, Store},
+    store::{Generation, Manifest, ManifestFile, Store},
     walk::{Walk, Within, absolute, walk},
 };
 use rustix::fs::FileType;
@@ -112,7 +112,7 @@ impl State {
 struct Opened {
     index: Arc<Index>,
     manifest: Arc<Manifest>,
-    stamp: Option<Stamp>,
+    source: ManifestFile,
 }
 
 /// Changes beyond this are better in a segment: each search reads them whole.
@@ -159,7 +159,7 @@ impl Live {
 
     /// The index as it lies on disk.
     pub(crate) fn snapshot_on_disk(&self) -> Result<Snapshot, Unready> {
-        let (index, manifest) = self.store.open()?.ok_or(Unready::Missing)?;
+        let Generation { index, manifest, .. } = self.store.open()?.ok_or(Unready::Missing)?;
         Ok(Snapshot { index: Arc::new(index), overlay: Arc::default(), manifest: Arc::new(manifest) })
     }
 
@@ -199,12 +199,14 @@ impl Live {
 
     /// Opens the present generation if it is not the one that is open.
     fn reopen(&self, state: &mut State) -> Result<(), Unready> {
-        let stamp = self.store.manifest_stamp();
-        if state.opened.as_ref().is_some_and(|opened| opened.stamp == stamp && opened.index.is_whole()) {
+        if let Some(opened) = &state.opened
+            && self.store.is_present(&opened.source)
+            && opened.index.is_whole()?
+        {
             return Ok(());
         }
         state.opened = None;
-        let Some((index, manifest)) = self.store.open()? else {
+        let Some(Generation { index, manifest, source }) = self.store.open()? else {
             // Without an index nothing is kept fresh.
             *state = State::default();
             return Ok(());
@@ -219,7 +221,7 @@ impl Live {
             state.walked_at = None;
         }
         let (index, manifest) = (Arc::new(index), Arc::new(manifest));
-        state.opened = Some(Opened { index, manifest, stamp });
+        state.opened = Some(Opened { index, manifest, source });
         Ok(())
     }
 

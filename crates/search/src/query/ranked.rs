@@ -1,6 +1,6 @@
 //! What searches for words and for names have in common.
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use bstr::ByteSlice;
 use pintle_ranked::{Definition, Found, Names, Words};
@@ -56,18 +56,18 @@ pub(super) fn parts<'a>(
 
 impl<'a> Part<'a> {
     /// Nothing if they are not built yet.
-    pub(super) fn words(&self) -> Result<Option<Words<'a>>, Torn> {
+    pub(super) fn words(&self) -> io::Result<Option<Words<'a>>> {
         match self {
             Self::Segment { index, number, .. } => index.segments[*number as usize].words(),
-            Self::Fresh { fresh, .. } => Words::open(&fresh.words).map(Some).map_err(|_| Torn),
+            Self::Fresh { fresh, .. } => Words::open(&fresh.words).map(Some).map_err(|_| Torn.into_error()),
         }
     }
 
     /// Nothing if they are not built yet.
-    pub(super) fn names(&self) -> Result<Option<Names<'a>>, Torn> {
+    pub(super) fn names(&self) -> io::Result<Option<Names<'a>>> {
         match self {
             Self::Segment { index, number, .. } => index.segments[*number as usize].names(),
-            Self::Fresh { fresh, .. } => Names::open(&fresh.names).map(Some).map_err(|_| Torn),
+            Self::Fresh { fresh, .. } => Names::open(&fresh.names).map(Some).map_err(|_| Torn.into_error()),
         }
     }
 

@@ -9,15 +9,17 @@ use std::{
     io::{self, BufWriter, Write},
     ops::Range,
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
 
 use memmap2::Mmap;
-use rustix::fs::OFlags;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::plain_file::open_plain;
+use crate::plain_file::create_private;
 
 const PAGE: usize = 1 << 14;
 /// Changes with the format: what another version wrote is foreign.
@@ -51,7 +53,7 @@ pub(crate) struct PagedWriter {
 
 impl PagedWriter {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        let out = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
+        let out = BufWriter::with_capacity(1 << 18, create_private(path)?);
         Ok(Self {
             out,
             page: Vec::with_capacity(PAGE),
@@ -150,7 +152,7 @@ pub(crate) fn partition_point(
 /// Such a file, mapped.
 pub(crate) struct PagedFile {
     map: Mmap,
-    file: File,
+    file: Arc<File>,
     /// Its length and when it was last written to.
     written: (u64, Option<SystemTime>),
     sections: Vec<(Section, Range<usize>)>,
@@ -161,19 +163,24 @@ pub(crate) struct PagedFile {
 }
 
 impl PagedFile {
-    /// Opens the file that has a seal. An error of kind `InvalidData` tells that it is torn or foreign.
-    pub(crate) fn open(path: &Path, seal: u64) -> io::Result<Self> {
-        let file = open_plain(path, OFlags::RDONLY)?;
+    /// Maps an open file, which must have a seal. An error of kind `InvalidData` tells that it is torn or foreign; any
+    /// other error says nothing about what is in it.
+    pub(crate) fn map(file: Arc<File>, seal: u64) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let written = (metadata.len(), metadata.modified().ok());
         // SAFETY: index files are private to the state folder, written once under another name and never changed
         // in place by this program. If something else does that, `is_whole` tells before the next use.
         #[allow(unsafe_code)]
-        let map = unsafe { Mmap::map(&file)? };
+        let map = unsafe { Mmap::map(&*file)? };
         Self::check(map, file, written, seal).map_err(Torn::into_error)
     }
 
-    fn check(map: Mmap, file: File, written: (u64, Option<SystemTime>), seal: u64) -> Result<Self, Torn> {
+    fn check(
+        map: Mmap,
+        file: Arc<File>,
+        written: (u64, Option<SystemTime>),
+        seal: u64,
+    ) -> Result<Self, Torn> {
         let body = map.len().checked_sub(FOOTER).ok_or(Torn)?;
         let number = |place: usize| -> Result<usize, Torn> {
             let bytes = map.get(place..place + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
@@ -213,14 +220,22 @@ impl PagedFile {
 
     /// Whether nobody has cut the file or written to it since. To be asked before each use: a map must not be touched
     /// beyond the end of its file, and a page is checked but once.
-    pub(crate) fn is_whole(&self) -> bool {
-        let metadata = self.file.metadata();
-        metadata.is_ok_and(|metadata| (metadata.len(), metadata.modified().ok()) == self.written)
+    pub(crate) fn is_whole(&self) -> io::Result<bool> {
+        let metadata = self.file.metadata()?;
+        Ok((metadata.len(), metadata.modified().ok()) == self.written)
     }
 
-    /// Whether every page is as it was written.
-    pub(crate) fn verify(&self) -> bool {
-        self.is_whole() && self.bytes(0..self.data).is_ok()
+    /// Reads every page. An error of kind `InvalidData` tells that one is not as it was written.
+    pub(crate) fn verify(&self) -> io::Result<()> {
+        if !self.is_whole()? {
+            return Err(Torn.into_error());
+        }
+        self.bytes(0..self.data).map(drop).map_err(Torn::into_error)
+    }
+
+    /// How many bytes the file has.
+    pub(crate) fn length(&self) -> u64 {
+        self.written.0
     }
 
     /// Where a section lies; an empty range if there is none.
@@ -271,6 +286,10 @@ mod tests {
 
     use super::*;
 
+    fn open(path: &Path, seal: u64) -> io::Result<PagedFile> {
+        PagedFile::map(Arc::new(File::open(path)?), seal)
+    }
+
     fn written(folder: &Path, sections: &[(Section, Vec<u8>)]) -> (std::path::PathBuf, u64) {
         let path = folder.join("file");
         let mut writer = PagedWriter::create(&path).expect("a file");
@@ -297,7 +316,7 @@ mod tests {
             });
             let sections = sections.collect::<Vec<(Section, Vec<u8>)>>();
             let (path, seal) = written(folder.path(), &sections);
-            let file = PagedFile::open(&path, seal).expect("it opens");
+            let file = open(&path, seal).expect("it opens");
             for (name, bytes) in &sections {
                 prop_assert_eq!(file.bytes(file.section(*name)), Ok(bytes.as_slice()));
             }
@@ -308,9 +327,9 @@ mod tests {
             flipped[place.index(good.len())] ^= flip;
             std::fs::remove_file(&path).expect("removed");
             std::fs::write(&path, &flipped).expect("written");
-            prop_assert!(!PagedFile::open(&path, seal).is_ok_and(|file| file.verify()));
+            prop_assert!(open(&path, seal).and_then(|file| file.verify()).is_err());
             std::fs::write(&path, &good[..keep.index(good.len())]).expect("written");
-            prop_assert!(!PagedFile::open(&path, seal).is_ok_and(|file| file.verify()));
+            prop_assert!(open(&path, seal).and_then(|file| file.verify()).is_err());
         }
     }
 }

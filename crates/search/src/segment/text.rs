@@ -1,9 +1,11 @@
 //! The part of a segment that text searches use: files, blocks and grams.
 
 use std::{
+    fs::File,
     io::{self, Write},
     ops::Range,
     path::Path,
+    sync::Arc,
 };
 
 use super::{
@@ -119,8 +121,8 @@ pub(crate) struct TextSegment {
 }
 
 impl TextSegment {
-    pub(crate) fn open(path: &Path, seal: u64) -> io::Result<Self> {
-        let file = PagedFile::open(path, seal)?;
+    pub(crate) fn map(file: Arc<File>, seal: u64) -> io::Result<Self> {
+        let file = PagedFile::map(file, seal)?;
         let files = FileTable::open(&file).map_err(Torn::into_error)?;
         let [lines, lists, samples, grams, whole] =
             [LINES, LISTS, SAMPLES, GRAMS, WHOLE].map(|section| file.section(section));
@@ -130,10 +132,6 @@ impl TextSegment {
             return Err(Torn.into_error());
         }
         Ok(Self { file, files, lines, lists, samples, grams, whole })
-    }
-
-    pub(crate) fn is_whole(&self) -> bool {
-        self.file.is_whole()
     }
 
     pub(crate) fn file(&self) -> &PagedFile {
@@ -152,11 +150,6 @@ impl TextSegment {
     /// The path of a file.
     pub(crate) fn path(&self, number: u32) -> io::Result<&[u8]> {
         self.files.path(&self.file, number).map_err(Torn::into_error)
-    }
-
-    /// Whether every page is as it was written.
-    pub(crate) fn verify(&self) -> bool {
-        self.file.verify()
     }
 
     /// The number of the line that a block begins with, from 0.

@@ -84,7 +84,7 @@ pub(crate) fn status(search: &Search, call: &CallContext) -> Result<Output, Faul
     output.files = summary.files;
     output.bytes = summary.bytes;
     if scopes.are_everything() {
-        let (text, all) = search.size(&snapshot);
+        let (text, all) = snapshot.index.bytes();
         (output.size, output.text_size) = (Some(all), Some(text));
     }
     output.built_at = built_at(&snapshot);
