@@ -55,6 +55,75 @@ fn every_revision_with_a_handshake_is_spoken() {
     }
 }
 
+/// Every number in a schema that a JavaScript client may pass on rounded, with where it stands.
+fn rounded_numbers(value: &Value, place: &str, found: &mut Vec<String>) {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.as_f64().is_none_or(|number| number.abs() >= EXACT) => {
+            found.push(format!("{place}: {number}"));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                rounded_numbers(item, &format!("{place}/{index}"), found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                rounded_numbers(member, &format!("{place}/{name}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn no_listed_schema_has_a_number_beyond_what_every_client_holds_exactly() {
+    let mut server = Setup::assets().arg("--fixtures").start();
+    let discovered = server.result("mcp.discover", json!({}));
+    initialize(&mut server, "2025-11-25");
+    let listed = server.result("tools/list", json!({}));
+    let stateless = server.result("tools/list", modern(json!({})));
+    server.finish();
+    for (way, list) in [("mcp.discover", discovered), ("tools/list", listed), ("stateless", stateless)] {
+        let tools = list["tools"].as_array().expect("tools");
+        let names: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        // One of each toolset, so that none is left out.
+        for name in ["text.read", "search", "validate_asset", "test_sleep"] {
+            assert!(names.contains(&name), "{way}: {names:?}");
+        }
+        let mut found = Vec::new();
+        for tool in tools {
+            rounded_numbers(tool, tool["name"].as_str().expect("a name"), &mut found);
+        }
+        assert!(found.is_empty(), "{way} lists {} such numbers:\n{}", found.len(), found.join("\n"));
+    }
+}
+
+#[test]
+fn an_integer_beyond_what_every_client_holds_exactly_is_refused_with_the_bound() {
+    let setup = Setup::fixtures();
+    std::fs::write(setup.path("root/file.txt"), "one\ntwo\n").expect("writes");
+    let mut server = setup.start();
+    let largest = (1_i64 << 53) - 1;
+    for (tool, arguments, bound) in [
+        ("text.read", json!({"path": "file.txt", "lines": [1, largest + 1]}), largest),
+        ("text.read", json!({"path": "file.txt", "lines": [-largest - 1, 0]}), -largest),
+        ("text.read", json!({"path": "file.txt", "lines": [1, 1e300]}), largest),
+        ("text.read", json!({"path": "file.txt", "lines": [1, u64::MAX]}), largest),
+        ("test_sleep", json!({"ms": largest + 1}), largest),
+    ] {
+        let frame = server.call(tool, arguments.clone());
+        let error = &frame["error"];
+        assert_eq!(error["data"]["code"], json!("INVALID_REQUEST"), "{tool} {arguments}: {frame}");
+        assert_eq!(error["code"], json!(-32602), "{tool} {arguments}: {frame}");
+        assert!(error.to_string().contains(&bound.to_string()), "{tool} {arguments}: {frame}");
+    }
+    // The bound itself is an argument like any other.
+    let read = server.result("text.read", json!({"path": "file.txt", "lines": [1, largest]}));
+    assert_eq!(read["content"], json!("one\ntwo\n"));
+    server.finish();
+}
+
 #[test]
 fn the_stateless_revision_needs_no_handshake() {
     let mut server = Setup::fixtures().start();

@@ -112,8 +112,8 @@ pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
         name: T::NAME.to_owned(),
         title: T::TITLE.to_owned(),
         description: T::DESCRIPTION.to_owned(),
-        input_schema: schema_of::<T::Input>(|settings| settings),
-        output_schema: schema_of::<T::Output>(SchemaSettings::for_serialize),
+        input_schema: schema_of::<T::Input>(|settings| settings, SchemaUse::Input),
+        output_schema: schema_of::<T::Output>(SchemaSettings::for_serialize, SchemaUse::Output),
         annotations: T::ANNOTATIONS,
         schema_version: T::SCHEMA_VERSION,
     };
@@ -152,12 +152,12 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
 
 /// A self-contained object schema: MCP wants `type: object` at the root, and clients differ in how
 /// well they follow references.
-fn schema_of<T: JsonSchema>(adjust: fn(SchemaSettings) -> SchemaSettings) -> Value {
+fn schema_of<T: JsonSchema>(adjust: fn(SchemaSettings) -> SchemaSettings, schema_use: SchemaUse) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let mut schema = SchemaGenerator::new(adjust(settings)).into_root_schema_for::<T>().to_value();
-    drop_rust_formats(&mut schema);
+    drop_rust_formats(&mut schema, schema_use);
     if let Value::Object(map) = &mut schema {
         map.remove("title");
         map.remove("description");
@@ -170,28 +170,45 @@ fn schema_of<T: JsonSchema>(adjust: fn(SchemaSettings) -> SchemaSettings) -> Val
     schema
 }
 
+/// Who sends what a schema describes.
+#[derive(Clone, Copy)]
+enum SchemaUse {
+    /// The caller: what is out of bounds is refused.
+    Input,
+    /// The tool: what it gives needs no bounds.
+    Output,
+}
+
 /// `uint32` and its like are no formats of JSON Schema, and some clients refuse what they do not know:
 /// their bounds say the same in words that all know.
-fn drop_rust_formats(schema: &mut Value) {
+///
+/// No bound is beyond 2^53, up to which a JavaScript number is exact: clients would pass on a rounded one, and model
+/// APIs refuse a whole request for a bound that is no 64-bit integer.
+fn drop_rust_formats(schema: &mut Value, schema_use: SchemaUse) {
+    const LARGEST: i64 = (1 << 53) - 1;
     match schema {
         Value::Object(map) => {
-            let bounds = match map.get("format").and_then(Value::as_str) {
-                Some("uint8") => Some((json!(0), json!(u8::MAX))),
-                Some("uint16") => Some((json!(0), json!(u16::MAX))),
-                Some("uint32") => Some((json!(0), json!(u32::MAX))),
-                Some("uint64" | "uint") => Some((json!(0), json!(u64::MAX))),
-                Some("int32") => Some((json!(i32::MIN), json!(i32::MAX))),
-                Some("int64" | "int") => Some((json!(i64::MIN), json!(i64::MAX))),
+            let wide = |bound: Value| matches!(schema_use, SchemaUse::Input).then_some(bound);
+            let limits = match map.get("format").and_then(Value::as_str) {
+                Some("uint8") => Some((Some(json!(0)), Some(json!(u8::MAX)))),
+                Some("uint16") => Some((Some(json!(0)), Some(json!(u16::MAX)))),
+                Some("uint32") => Some((Some(json!(0)), Some(json!(u32::MAX)))),
+                Some("uint64" | "uint") => Some((Some(json!(0)), wide(json!(LARGEST)))),
+                Some("int32") => Some((Some(json!(i32::MIN)), Some(json!(i32::MAX)))),
+                Some("int64" | "int") => Some((wide(json!(-LARGEST)), wide(json!(LARGEST)))),
                 _ => None,
             };
-            if let Some((minimum, maximum)) = bounds {
+            if let Some((minimum, maximum)) = limits {
                 map.remove("format");
-                map.entry("minimum").or_insert(minimum);
-                map.entry("maximum").or_insert(maximum);
+                for (name, limit) in [("minimum", minimum), ("maximum", maximum)] {
+                    if let Some(limit) = limit {
+                        map.entry(name).or_insert(limit);
+                    }
+                }
             }
-            map.values_mut().for_each(drop_rust_formats);
+            map.values_mut().for_each(|schema| drop_rust_formats(schema, schema_use));
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_rust_formats),
+        Value::Array(items) => items.iter_mut().for_each(|schema| drop_rust_formats(schema, schema_use)),
         _ => {}
     }
 }
