@@ -137,9 +137,7 @@ fn an_invocation_reaches_the_same_tool_and_checks_its_version() {
         params.as_object_mut().expect("object").extend(extra.as_object().expect("object").clone());
         params
     };
-    for extra in
-        [json!({}), json!({"version": {"major": 1, "minor": 7}}), json!({"metadata": {"runId": "r"}})]
-    {
+    for extra in [json!({}), json!({"version": {"major": 1}}), json!({"metadata": {"runId": "r"}})] {
         assert_eq!(server.result("mcp.tool.invoke", invoke(extra)), json!({"value": [1]}));
     }
     for extra in [
@@ -155,6 +153,38 @@ fn an_invocation_reaches_the_same_tool_and_checks_its_version() {
         let frame = server.call("mcp.tool.invoke", invoke(extra.clone()));
         assert_eq!(frame["error"]["code"], json!(-32602), "{extra}: {frame}");
     }
+    server.finish();
+}
+
+#[test]
+fn reserved_parts_of_a_version_are_refused_with_the_reason() {
+    let version = |part: &str, value: Value| json!({"major": 1, part: value});
+    let both = json!({"major": 1, "minor": 0, "patch": 0});
+    let cases = [
+        ("minor", version("minor", json!(0))),
+        ("minor", version("minor", Value::Null)),
+        ("patch", version("patch", json!(3))),
+        ("minor", both),
+        ("patch", json!({"patch": 1})),
+    ];
+    let mut server = Setup::fixtures().start();
+    let http = Setup::fixtures().http().start();
+    let mut client = http.connect();
+    for (part, version) in cases {
+        let params = json!({"tool": "mcp.tool:test_echo", "input": {"value": 1}, "version": version});
+        let frame = server.call("mcp.tool.invoke", params.clone());
+        let error = &frame["error"];
+        let message = error["message"].as_str().unwrap_or_else(|| panic!("{version}: {frame}"));
+        assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32602), &json!("INVALID_REQUEST")));
+        assert!(message.contains(&format!("`version.{part}` is reserved")), "{frame}");
+        assert!(error["data"]["hint"].as_str().is_some_and(|hint| hint.contains("`major`")), "{frame}");
+        let answer = client.post("/rpc", &request(json!(1), "mcp.tool.invoke", params));
+        assert_eq!((answer.status, &answer.message()["error"]), (400, error), "{version}");
+    }
+    // Another major version is refused before the tool is reached, as well.
+    let params = json!({"tool": "mcp.tool:test_echo", "input": {"value": 1}, "version": {"major": 2}});
+    let answer = client.post("/rpc", &request(json!(1), "mcp.tool.invoke", params));
+    assert_eq!(answer.refusal(), (400, -32602), "{answer:?}");
     server.finish();
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{ErrorCode, Fault, Meta, Stage, TOOL_ID_PREFIX};
+use pintle_contract::{Fault, Meta, Stage, TOOL_ID_PREFIX};
 use serde_json::Value;
 
 use crate::{
@@ -23,6 +23,7 @@ pub(crate) fn read(
     schema: &CompiledSchema,
     catalogue: &Catalogue,
 ) -> Result<Invocation, Fault> {
+    refuse_reserved(&params["version"])?;
     if !schema.accepts(&params) {
         let subject = "the params of mcp.tool.invoke do not match";
         return Err(schema.fault(&params, Stage::Arguments, subject, "field"));
@@ -32,8 +33,8 @@ pub(crate) fn read(
     let served = tool.tool.definition().schema_version;
     let wanted = params.pointer("/version/major").and_then(Value::as_f64);
     if wanted.is_some_and(|wanted| wanted != f64::from(served)) {
-        return Err(Fault::new(
-            ErrorCode::InvalidRequest,
+        return Err(Fault::invalid(
+            Stage::Arguments,
             format!("the call asks for another major version of the tool; this server has {served}"),
         )
         .hint("read the definition again (mcp.discover) and adapt the call to it"));
@@ -43,4 +44,16 @@ pub(crate) fn read(
         meta: params.get("metadata").map_or_else(Meta::default, Meta::from_value),
         arguments: params["input"].take(),
     })
+}
+
+/// Refuses the parts of a version that have no meaning yet. A caller that sends one relies on something that nobody
+/// checks.
+fn refuse_reserved(version: &Value) -> Result<(), Fault> {
+    let Some(part) = ["minor", "patch"].into_iter().find(|part| version.get(part).is_some()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`version.{part}` is reserved: a tool's schema has one number, which is compared with `version.major`"
+    );
+    Err(Fault::invalid(Stage::Arguments, message).hint("send `version` with `major` alone, or leave it out"))
 }
