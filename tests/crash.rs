@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Server, Setup, hash, pintle, request, rounds, run, wait_until};
+use crate::support::{PATIENCE, Server, Setup, hash, pintle, request, rounds, run, skip, wait_until};
 
 /// Numbers that look random and are the same in every run (SplitMix64).
 struct Random(u64);
@@ -403,8 +403,7 @@ fn a_full_disk_is_told_and_nothing_has_changed() {
     let mut probe = Command::new("unshare");
     probe.args(["-Urm", "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(&root);
     if !probe.output().is_ok_and(|probe| probe.status.success()) {
-        println!("not tried: this system gives users no disk of their own");
-        return;
+        return skip("this system gives users no disk of their own");
     }
     let old = text("old", 100_000);
     let source = folder.path().join("a.txt");

@@ -60,10 +60,18 @@ fn the_ready_file_follows_no_link_and_replaces_nothing_but_files() {
 
     let setup = Setup::fixtures();
     fs::create_dir(setup.path("ready")).expect("a folder");
-    let server = setup.start();
-    let folder = server.path("ready");
-    assert!(server.finish().contains("warning: cannot write the ready file"));
-    drop(folder);
+    let mut server = setup.start();
+    server.close_stdin();
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(server.stderr().contains("warning: cannot write the ready file"), "{}", server.stderr());
+    let is_empty = fs::read_dir(server.path("ready")).expect("still a folder").next().is_none();
+    assert!(is_empty, "something was written into the folder");
+    let beside = fs::read_dir(server.path("")).expect("a folder").flatten();
+    let left: Vec<_> = beside.map(|entry| entry.file_name()).filter(|name| name != "root").collect();
+    assert!(
+        left.iter().all(|name| name == "ready" || name == "state"),
+        "something is left beside it: {left:?}"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     search_fresh::Random,
     search_tools::{World, names, paths, search},
-    support::{Server, not_tried, pintle, request, rounds, run, wait_until},
+    support::{Server, pintle, request, rounds, run, skip, wait_until},
 };
 
 /// Files of several languages, each with a word that all have and one that only it has.
@@ -880,8 +880,7 @@ fn a_full_disk_is_told_and_the_old_index_answers() {
     let mut probe = Command::new("unshare");
     probe.args(["-Urm", "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(world.state());
     if !probe.output().is_ok_and(|probe| probe.status.success()) {
-        not_tried("a full disk is told", "this system gives users no disk of their own");
-        return;
+        return skip("this system gives users no disk of their own");
     }
     world.write("a.rs", "fn needle() {}\n");
     // Words of which no two are the same take room.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     search_tools::World,
-    support::{hash, not_tried, rounds, wait_until},
+    support::{hash, rounds, skip, wait_until},
 };
 
 /// A disk whose files have times in whole seconds, mounted over a root; gone when it is dropped.
@@ -47,12 +47,12 @@ fn run(program: &str, arguments: &[&str], paths: &[&PathBuf]) -> Result<(), Stri
 }
 
 /// A root on such a disk, unless this system has none.
-fn coarse(promise: &str) -> Option<(CoarseDisk, World)> {
+fn coarse() -> Option<(CoarseDisk, World)> {
     let world = World::new();
     match CoarseDisk::mount(&world) {
         Ok(disk) => Some((disk, world)),
         Err(why) => {
-            not_tried(promise, &why);
+            skip(&why);
             None
         }
     }
@@ -100,7 +100,7 @@ fn index(world: &World) {
 
 #[test]
 fn a_change_within_the_second_of_the_last_one_is_found() {
-    let Some((_disk, world)) = coarse("a change within the second of the last one is found") else { return };
+    let Some((_disk, world)) = coarse() else { return };
     let mut same = 0;
     for round in 0..rounds(3, 20) {
         // There must be time for a build in what is left of the second.
@@ -128,7 +128,7 @@ fn a_change_within_the_second_of_the_last_one_is_found() {
 
 #[test]
 fn a_file_that_changes_during_a_build_is_found_as_it_is_after_it() {
-    let Some((_disk, world)) = coarse("a file that changes during a build is found as it is after it") else {
+    let Some((_disk, world)) = coarse() else {
         return;
     };
     for round in 0..rounds(3, 20) {

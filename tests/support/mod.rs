@@ -7,7 +7,11 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -23,10 +27,22 @@ pub fn rounds(few: usize, many: usize) -> usize {
     if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
 }
 
-/// Says that a promise could not be tried here, and why. This goes past the harness, which shows what a test prints only
-/// if the test fails.
-pub fn not_tried(promise: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "NOT TRIED: {promise}: {why}");
+/// Says that the running test cannot show anything on this system, and why. With `PINTLE_NO_SKIPS` that is a failure.
+///
+/// The line goes past what the test harness captures, with how many there have been, so that nobody takes a test that
+/// was not tried for one that passed.
+pub fn skip(reason: &str) {
+    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
+    assert!(
+        std::env::var_os("PINTLE_NO_SKIPS").is_none(),
+        "skipped, which PINTLE_NO_SKIPS forbids: {reason}"
+    );
+    let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let line = format!("SKIPPED: {test}: {reason} ({count} skipped so far)\n");
+    // A standard error that nobody reads is no failure of the test.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// The hash that a file of these bytes has.
