@@ -65,14 +65,20 @@ fn is_own_name(host: &str) -> bool {
 }
 
 pub(crate) fn check(uri: &Uri, headers: &HeaderMap, allowed: &Origins) -> Result<(), Fault> {
-    let host = host(uri, headers)?;
+    let (host, header_differs) = host(uri, headers)?;
     let is_own = is_own_name(host.host());
     let is_allowed =
         |entry: &String| entry.eq_ignore_ascii_case(host.as_str()) || entry.eq_ignore_ascii_case(host.host());
     if !is_own && !allowed.hosts.iter().any(is_allowed) {
-        return Err(Fault::new(ErrorCode::Forbidden, "the Host header names another server")
+        return Err(Fault::new(ErrorCode::Forbidden, "the request is for another host than this server")
             .at(Stage::Envelope)
             .hint("reach the server by its own address, or allow the name with --allow-host"));
+    }
+    if header_differs {
+        let message = "the Host header differs from the host of the request target";
+        return Err(
+            Fault::invalid(Stage::Envelope, message).hint("send the same host in both, or only a path")
+        );
     }
     for origin in headers.get_all(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
@@ -86,17 +92,30 @@ pub(crate) fn check(uri: &Uri, headers: &HeaderMap, allowed: &Origins) -> Result
     Ok(())
 }
 
-fn host(uri: &Uri, headers: &HeaderMap) -> Result<Authority, Fault> {
+/// The host that a request is for, and whether its `Host` header says otherwise. A whole URI as the request target
+/// names the host itself, and then counts in place of the header (RFC 9112, section 3.2.2).
+fn host(uri: &Uri, headers: &HeaderMap) -> Result<(Authority, bool), Fault> {
     let bad = |message: &str| Fault::invalid(Stage::Envelope, message);
     let mut hosts = headers.get_all(header::HOST).iter();
-    match (hosts.next(), hosts.next()) {
+    let header = match (hosts.next(), hosts.next()) {
         (Some(host), None) => {
-            let host = host.to_str().ok().filter(|host| !host.contains('@'));
-            host.and_then(|host| host.parse().ok()).ok_or_else(|| bad("the Host header cannot be read"))
+            let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+            Some(host.filter(is_plain).ok_or_else(|| bad("the Host header cannot be read"))?)
         }
-        (Some(_), Some(_)) => Err(bad("there is more than one Host header")),
-        (None, _) => uri.authority().cloned().ok_or_else(|| bad("the Host header is missing")),
+        (Some(_), Some(_)) => return Err(bad("there is more than one Host header")),
+        (None, _) => None,
+    };
+    match (uri.authority(), header) {
+        (Some(target), _) if !is_plain(target) => Err(bad("the host of the request target cannot be read")),
+        (Some(target), header) => Ok((target.clone(), header.is_some_and(|header| header != *target))),
+        (None, Some(header)) => Ok((header, false)),
+        (None, None) => Err(bad("the Host header is missing")),
     }
+}
+
+/// Whether an authority is a host and perhaps a port, without a user.
+fn is_plain(authority: &Authority) -> bool {
+    !authority.as_str().contains('@')
 }
 
 /// The authority of an origin that a page of this server has.
@@ -129,6 +148,32 @@ mod tests {
         }
         for host in ["", "*", "http://a", "a b", "a/b"] {
             assert!(Origins::new(vec![], vec![host.into()]).is_err(), "{host}");
+        }
+    }
+
+    #[test]
+    fn the_host_of_an_absolute_target_counts_in_place_of_the_header() {
+        let allowed = Origins { origins: vec![], hosts: vec!["pintle.test".into()] };
+        for (target, host, expected) in [
+            ("http://localhost:9/mcp", Some("localhost:9"), None),
+            ("http://LOCALHOST:9/mcp", Some("localhost:9"), None),
+            ("http://localhost:9/mcp", None, None),
+            ("http://pintle.test/mcp", Some("pintle.test"), None),
+            ("http://evil.test/mcp", Some("localhost:9"), Some(403)),
+            ("http://evil.test/mcp", Some("evil.test"), Some(403)),
+            ("http://evil.test/mcp", None, Some(403)),
+            ("http://localhost:9/mcp", Some("evil.test"), Some(400)),
+            ("http://localhost:9/mcp", Some("localhost:8"), Some(400)),
+            ("http://localhost:9/mcp", Some("pintle.test"), Some(400)),
+            ("http://user@localhost:9/mcp", Some("localhost:9"), Some(400)),
+            ("http://localhost:9/mcp", Some("a b"), Some(400)),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(host) = host {
+                headers.insert(header::HOST, host.parse().expect("a header"));
+            }
+            let found = check(&target.parse().expect("a target"), &headers, &allowed).err();
+            assert_eq!(found.map(|fault| fault.http_status()), expected, "{target} {host:?}");
         }
     }
 
