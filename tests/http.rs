@@ -121,18 +121,59 @@ fn direct_requests_are_answered_with_the_status_of_the_table() {
         let answer = client.post_bytes("/rpc", body.as_bytes());
         assert!(answer.body.contains(&format!(r#""id":{id},"#)), "{}", answer.body);
     }
-    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}});
-    let answer = client.post("/rpc", &cancel);
+    // What is unknown and wants no reply is passed over.
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {}});
+    let answer = client.post("/rpc", &note);
     assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+}
+
+#[test]
+fn a_cancel_request_on_rpc_is_refused_and_says_that_closing_the_connection_cancels() {
+    let server = start();
+    let mut running = server.connect();
+    let slow = request(json!(1), "test_sleep", json!({"ms": 600_000}));
+    running.send("POST", "/rpc", &[], slow.to_string().as_bytes());
+    wait_until_running(&server, 1);
+    let mut client = server.connect();
+    let mut cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}});
+    for id in [Value::Null, json!(2)] {
+        if !id.is_null() {
+            cancel["id"] = id.clone();
+        }
+        let answer = client.post("/rpc", &cancel);
+        assert_eq!(answer.refusal(), (400, -32601), "{answer:?}");
+        let message = answer.message();
+        assert_eq!(message["id"], id, "{message}");
+        let hint = message["error"]["data"]["hint"].as_str().unwrap_or_default();
+        assert!(hint.contains("close the connection"), "{message}");
+    }
+    let records = server.records(2);
+    assert!(records.iter().all(|record| record["method"] == json!("$/cancelRequest")), "{records:?}");
+    assert_eq!(server.metric("pintle_calls_running"), 1, "nothing was cancelled");
+    // And so it is.
+    running.leave();
+    wait_until_running(&server, 0);
 }
 
 #[test]
 fn a_body_over_the_limit_is_413_and_the_connection_goes_on() {
     let server = Setup::fixtures().http().args(["--max-request-bytes", "1000"]).start();
+    // The direct dialect answers with the very frame that it has on a pipe.
+    let mut pipe = Setup::fixtures().args(["--max-request-bytes", "1000"]).start();
+    pipe.write(format!("{}\n", " ".repeat(1001)).as_bytes());
+    let too_large = pipe.line();
+    assert!(
+        too_large.contains(r#""id":null,"result":{"ok":false,"reason":"validation_failed""#),
+        "{too_large}"
+    );
     for place in ["/rpc", "/mcp"] {
         let mut client = server.connect();
         for size in [1001, 100_000, 5_000_000] {
             let answer = client.post_bytes(place, &vec![b' '; size]);
+            if place == "/rpc" {
+                assert_eq!((answer.status, &answer.body), (413, &too_large), "{place} {size}");
+                continue;
+            }
             assert_eq!(answer.refusal(), (413, -32600), "{place} {size}");
             assert_eq!(answer.message()["error"]["data"]["details"]["reason"], json!("payload_too_large"));
         }
@@ -148,7 +189,15 @@ fn a_body_over_the_limit_is_413_and_the_connection_goes_on() {
         client.write(format!("fa\r\n{}\r\n", " ".repeat(250)).as_bytes()).expect("the server reads");
     }
     client.write(b"0\r\n\r\n").expect("the server reads");
-    assert_eq!(client.answer().refusal(), (413, -32600));
+    let answer = client.answer();
+    assert_eq!((answer.status, &answer.body), (413, &too_large));
+    // And when the client asks before it sends.
+    let mut client = server.connect();
+    let head = "POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                content-length: 1001\r\nexpect: 100-continue\r\n\r\n";
+    client.write(head.as_bytes()).expect("the server reads");
+    let answer = client.answer();
+    assert_eq!((answer.status, &answer.body), (413, &too_large));
 }
 
 #[test]
@@ -181,6 +230,35 @@ fn foreign_hosts_and_origins_are_refused_and_the_own_are_not() {
     let mut client = server.connect();
     client.write(two.as_bytes()).expect("the server reads");
     assert_eq!(client.response().status, 400);
+}
+
+#[test]
+fn the_host_in_a_request_target_counts_and_must_be_the_one_of_the_header() {
+    let server = Setup::fixtures().http().args(["--allow-host", "pintle.test"]).start();
+    let own = server.address().to_string();
+    let body = request(json!(1), "test_echo", json!({"value": 1})).to_string();
+    for place in ["/rpc", "/mcp"] {
+        for (authority, host, status) in [
+            ("evil.test", own.as_str(), 403),
+            ("evil.test", "evil.test", 403),
+            (&own, "evil.test", 400),
+            (&own, "pintle.test", 400),
+            (&format!("user@{own}"), &own, 400),
+        ] {
+            let mut client = server.connect();
+            client.set("host", host);
+            client.send("POST", &format!("http://{authority}{place}"), &[], body.as_bytes());
+            let answer = client.answer();
+            assert_eq!(answer.status, status, "{authority} {host} {place}: {answer:?}");
+            assert!(answer.message()["error"]["data"]["code"].is_string(), "{answer:?}");
+        }
+    }
+    for host in [own.as_str(), "pintle.test", "pintle.test:80"] {
+        let mut client = server.connect();
+        client.set("host", host);
+        client.send("POST", &format!("http://{host}/rpc"), &[], body.as_bytes());
+        assert_eq!(client.answer().result(), json!({"value": 1}), "{host}");
+    }
 }
 
 #[test]
@@ -266,8 +344,21 @@ fn the_protocols_own_refusals_have_its_own_numbers() {
 fn what_a_client_cannot_read_or_did_not_name_is_refused() {
     let server = start();
     let mut client = server.connect();
-    client.set("accept", "text/html");
-    assert_eq!(client.post("/mcp", &initialize(LEGACY)).status, 406);
+    let echo = request(json!(1), "test_echo", json!({"value": 1}));
+    for accept in ["text/html", "application/json;q=0", "*/*, application/json;q=0, text/event-stream;q=0"] {
+        client.set("accept", accept);
+        assert_eq!(client.post("/mcp", &initialize(LEGACY)).status, 406, "{accept}");
+        assert_eq!(client.post("/rpc", &echo).status, 406, "{accept}");
+        assert_eq!(client.get("/mcp").status, 406, "{accept}");
+    }
+    // Who refuses JSON alone is answered with events.
+    client.set("accept", "application/json;q=0, */*");
+    let answer = client.post("/rpc", &echo);
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("text/event-stream")),
+        "{answer:?}"
+    );
     client.set("accept", "*/*").set("content-type", "text/plain");
     assert_eq!(client.post("/mcp", &initialize(LEGACY)).status, 415);
     assert_eq!(client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1}))).status, 415);
@@ -360,6 +451,21 @@ fn a_cancel_request_in_a_session_gets_the_call_its_one_reply() {
         answer.result()["content"][0]["text"].as_str().expect("text").contains("CANCELLED"),
         "{answer:?}"
     );
+}
+
+#[test]
+fn a_body_of_json_is_a_frame_without_the_newline_of_a_pipe() {
+    let server = start();
+    let mut client = server.session(LEGACY);
+    let cancel = request(json!(5), "$/cancelRequest", json!({"id": 9}));
+    let answer = client.post("/mcp", &cancel);
+    assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#));
+    let answer = client.call(json!(6), "ping", json!({}));
+    assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"jsonrpc":"2.0","id":6,"result":{}}"#));
+    for (place, body) in [("/mcp", "[]"), ("/rpc", "[]"), ("/rpc", "{}")] {
+        let answer = client.post_bytes(place, body.as_bytes());
+        assert!(answer.body.starts_with('{') && answer.body.ends_with('}'), "{place} {body}: {answer:?}");
+    }
 }
 
 #[test]
@@ -572,6 +678,57 @@ fn requests_are_named_in_their_responses() {
     let mut client = server.connect();
     assert_eq!(client.get("/healthz").header("x-request-id").map(str::len), Some(36));
     assert_eq!(client.set("x-request-id", "mine").get("/healthz").header("x-request-id"), Some("mine"));
+    // What is no short name of visible characters is not repeated.
+    let long = "x".repeat(129);
+    for name in ["", "two words", "caf\u{e9}", long.as_str()] {
+        let answer = client.set("x-request-id", name).get("/healthz");
+        let given = answer.header("x-request-id").expect("a name");
+        assert!(given != name && given.len() == 36, "{name}: {given}");
+    }
+}
+
+#[test]
+fn the_name_of_a_request_is_in_its_log_record() {
+    let server = start();
+    let mut session = server.session(LEGACY);
+    let mut client = server.connect();
+    let echo_call = request(json!(1), "test_echo", json!({"value": 1}));
+    let mut expected = Vec::new();
+    let mut note = |answer: crate::support::http::Answer| {
+        expected.push(answer.header("x-request-id").expect("a name").to_owned());
+        server.records(expected.len());
+    };
+    note(client.set("x-request-id", "called").post("/rpc", &echo_call));
+    note(client.set("x-request-id", "stateless").modern(json!(1), "tools/call", echo(json!(1))));
+    note(session.set("x-request-id", "in-a-session").call(json!(1), "tools/call", echo(json!(1))));
+    note(client.set("x-request-id", "refused").post_bytes("/rpc", b"[]"));
+    note(client.set("x-request-id", "by-the-sdk").modern(json!(1), "no/such", json!({})));
+    note(client.set("x-request-id", "unreadable").post_bytes("/mcp", &vec![b' '; 2 << 20]));
+    // A name that the server makes up is logged as well, and what it does not repeat it does not log.
+    note(client.unset("x-request-id").post("/rpc", &echo_call));
+    note(client.set("x-request-id", "two words").post("/rpc", &echo_call));
+    note(client.unset("x-request-id").set("host", "evil.test").post("/rpc", &echo_call));
+    let records = server.records(expected.len());
+    let found: Vec<_> = records.iter().filter_map(|record| record["httpRequestId"].as_str()).collect();
+    assert_eq!(found, expected);
+    assert_eq!(found[..3], ["called", "stateless", "in-a-session"]);
+    assert!(!server.stderr().contains("two words"), "{}", server.stderr());
+    // On a pipe there is no such name.
+    let mut pipe = Setup::fixtures().start();
+    pipe.result("test_echo", json!({"value": 1}));
+    assert!(pipe.records(1)[0].get("httpRequestId").is_none());
+}
+
+#[test]
+fn a_made_up_name_of_a_request_is_fixed_where_all_names_are() {
+    let server = Setup::fixtures().http().arg("--deterministic").start();
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let answer = client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1})));
+        assert_eq!(answer.header("x-request-id"), Some("00000000-0000-0000-0000-000000000000"));
+    }
+    let answer = client.set("x-request-id", "mine").get("/healthz");
+    assert_eq!(answer.header("x-request-id"), Some("mine"));
 }
 
 #[test]
@@ -724,7 +881,10 @@ fn looking_at_the_head_of_a_stream_disturbs_nobody() {
     third.send("GET", "/mcp", &[("last-event-id", "0-0")], b"");
     let mut response = third.response();
     assert!(third.event(&mut response).expect("an old one").data.contains("tools/list_changed"));
-    third.again().send("GET", "/mcp", &[("last-event-id", "0-99")], b"");
+    // What has not come yet cannot be read from.
+    let mut fourth = third.again();
+    fourth.send("GET", "/mcp", &[("last-event-id", "0-99")], b"");
+    assert_eq!(fourth.answer().refusal(), (400, -32600));
 }
 
 #[test]
@@ -827,4 +987,43 @@ fn refusals_of_http_are_logged_once_with_what_is_known() {
         records.iter().map(|record| (record["requestId"].as_str(), record["error"].as_str())).collect();
     let (refused, missing) = (Some("INVALID_REQUEST"), Some("NOT_FOUND"));
     assert_eq!(told, [(Some("4"), missing), (Some("5"), refused), (None, refused)]);
+}
+
+#[test]
+fn requests_without_a_body_that_are_refused_leave_one_record_each() {
+    let server = start();
+    let unknown = "11111111-1111-4111-8111-111111111111";
+    let cases: [(&[(&str, &str)], u16, &str); 5] = [
+        (&[("mcp-protocol-version", MODERN)], 405, "INVALID_REQUEST"),
+        (&[("mcp-protocol-version", "1999-01-01")], 400, "INVALID_REQUEST"),
+        (&[("mcp-protocol-version", LEGACY), ("mcp-protocol-version", LEGACY)], 400, "INVALID_REQUEST"),
+        (&[], 400, "INVALID_REQUEST"),
+        (&[("mcp-session-id", unknown)], 404, "NOT_FOUND"),
+    ];
+    let mut count = 0;
+    for (headers, status, error) in cases {
+        for method in ["GET", "DELETE"] {
+            let mut client = server.connect();
+            client.send(method, "/mcp", &[headers, &[("x-request-id", method)]].concat(), b"");
+            let answer = client.answer();
+            assert_eq!(answer.status, status, "{method} {headers:?}: {answer:?}");
+            count += 1;
+            let records = server.records(count);
+            assert_eq!(records.len(), count, "{method} {headers:?}");
+            let last = records.last().expect("a record");
+            assert_eq!(
+                (&last["error"], &last["httpRequestId"], &last["route"]),
+                (&json!(error), &json!(method), &json!("envelope")),
+                "{method} {headers:?}"
+            );
+        }
+    }
+    // Methods that an address does not take are refused like that, too.
+    for (method, place) in [("PUT", "/mcp"), ("GET", "/rpc"), ("DELETE", "/rpc")] {
+        let mut client = server.connect();
+        client.send(method, place, &[], b"");
+        assert_eq!(client.answer().status, 405, "{method} {place}");
+        count += 1;
+        assert_eq!(server.records(count).len(), count, "{method} {place}");
+    }
 }

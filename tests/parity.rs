@@ -420,6 +420,9 @@ fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize
         let expected = if way.is_http() { "http" } else { "stdio" };
         let members = record.as_object_mut().expect("an object");
         assert_eq!(members.shift_remove("transport"), Some(json!(expected)), "{way:?}");
+        let http_request_id = members.shift_remove("httpRequestId");
+        let made_up = way.is_http().then(|| json!("00000000-0000-0000-0000-000000000000"));
+        assert_eq!(http_request_id, made_up, "{way:?}");
         members.shift_remove("ts").expect("a time");
         let execution = record["execution"].as_object_mut().expect("an object");
         execution.shift_remove("durationMs").expect("a duration");

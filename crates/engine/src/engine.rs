@@ -88,22 +88,33 @@ impl Default for Timeouts {
 }
 
 /// The way a frame came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Standard input and output.
     Stdio,
     /// HTTP.
-    Http,
+    Http {
+        /// The `x-request-id` of the request, for the log.
+        request_id: Arc<str>,
+    },
     /// The command line, in the same process.
     Local,
 }
 
 impl Transport {
-    fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
-            Self::Http => "http",
+            Self::Http { .. } => "http",
             Self::Local => "local",
+        }
+    }
+
+    /// The `x-request-id` of the HTTP request.
+    fn http_request_id(&self) -> Option<&str> {
+        match self {
+            Self::Http { request_id } => Some(request_id),
+            Self::Stdio | Self::Local => None,
         }
     }
 }
@@ -273,19 +284,19 @@ impl Engine {
     }
 
     /// Logs a frame that was refused before it became a call.
-    pub async fn log_refusal(&self, refused: &Refused, transport: Transport, frame_bytes: usize) {
+    pub async fn log_refusal(&self, refused: &Refused, transport: &Transport, frame_bytes: usize) {
         self.log_envelope(refused, transport, frame_bytes, "error", json_size(&refused.fault)).await;
     }
 
     /// Logs what would have been refused if wrong envelopes were not let through.
-    pub async fn log_shadow(&self, refused: &Refused, transport: Transport, frame_bytes: usize) {
+    pub async fn log_shadow(&self, refused: &Refused, transport: &Transport, frame_bytes: usize) {
         self.log_envelope(refused, transport, frame_bytes, "shadow", 0).await;
     }
 
     async fn log_envelope(
         &self,
         refused: &Refused,
-        transport: Transport,
+        transport: &Transport,
         input_bytes: usize,
         status: &'static str,
         output_bytes: usize,
@@ -294,6 +305,7 @@ impl Engine {
             started: Instant::now(),
             id: refused.id.as_ref(),
             transport: transport.name(),
+            http_request_id: transport.http_request_id(),
             route: "envelope",
             method: refused.method.as_deref(),
             meta: &Meta::default(),
@@ -474,6 +486,7 @@ impl Engine {
             started: record.started,
             id: record.id.as_ref(),
             transport: record.transport.name(),
+            http_request_id: record.transport.http_request_id(),
             route: record.route,
             method: Some(definition.map_or(&record.method, |definition| &definition.name)),
             meta: &record.meta,
@@ -536,7 +549,7 @@ impl CallRecord {
         Self {
             started: Instant::now(),
             id: request.id.clone(),
-            transport: request.transport,
+            transport: request.transport.clone(),
             route,
             method: method.to_owned(),
             meta: request.meta.clone(),

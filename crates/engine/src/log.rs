@@ -100,6 +100,8 @@ pub(crate) struct Record<'a> {
     execution: Execution,
     idempotency: Idempotency,
     metadata: Metadata<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http_request_id: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -131,6 +133,8 @@ pub(crate) struct Told<'a> {
     pub(crate) started: Instant,
     pub(crate) id: Option<&'a RequestId>,
     pub(crate) transport: &'static str,
+    /// The `x-request-id` of the HTTP request, with which an operator finds the call in a proxy's log.
+    pub(crate) http_request_id: Option<&'a str>,
     pub(crate) route: &'static str,
     pub(crate) method: Option<&'a str>,
     pub(crate) meta: &'a Meta,
@@ -182,6 +186,7 @@ impl<'a> Record<'a> {
                 tool_id: told.tool_id,
                 run_id: told.meta.run_id.as_deref().map(head),
             },
+            http_request_id: told.http_request_id,
         }
     }
 }

@@ -384,15 +384,15 @@ impl Shared {
                 None => return Ok(()),
             },
             Job::Refuse { refused, frame_bytes } => {
-                self.engine.log_refusal(&refused, Transport::Stdio, frame_bytes).await;
+                self.engine.log_refusal(&refused, &Transport::Stdio, frame_bytes).await;
                 direct::refusal(refused.id.as_ref(), &refused.fault)
             }
             Job::Note { refused, frame_bytes } => {
-                self.engine.log_refusal(&refused, Transport::Stdio, frame_bytes).await;
+                self.engine.log_refusal(&refused, &Transport::Stdio, frame_bytes).await;
                 return Ok(());
             }
             Job::Shadow { refused, frame_bytes } => {
-                self.engine.log_shadow(&refused, Transport::Stdio, frame_bytes).await;
+                self.engine.log_shadow(&refused, &Transport::Stdio, frame_bytes).await;
                 return Ok(());
             }
             Job::Result { id, json } => direct::result(Some(&id), json),

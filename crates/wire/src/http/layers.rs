@@ -6,55 +6,46 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header},
     middleware::{self, Next},
     routing::{get, post_service},
 };
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use pintle_contract::{ErrorCode, Fault, Stage};
-use pintle_engine::{Message, Refused, Transport};
+use pintle_contract::{Dialect, ErrorCode, Fault, Stage};
+use pintle_engine::{Message, Refused};
 use rmcp::ServerHandler;
 use serde_json::json;
 use tower::{ServiceBuilder, service_fn};
 
 use super::{
     Shared,
+    facts::{self, RequestFacts},
     gate::gate,
     health, mcp, origin,
-    refusal::{empty, numbered_refusal},
+    refusal::{empty, frame_response, numbered_refusal, status},
     rpc,
 };
+use crate::direct;
 
 /// How long a client may take to send a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// How much of a body that is too large is read and thrown away, so that the client hears why.
 const THROWN_AWAY: usize = 64 << 20;
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
 /// A request whose body has been opened.
 pub(crate) type Framed = Request<Message>;
-
-/// How large the body of a request was. Travels with it, for the log.
-#[derive(Clone, Copy)]
-struct FrameBytes(usize);
-
-/// How large the body of a request was.
-pub(crate) fn frame_bytes(extensions: &Extensions) -> usize {
-    extensions.get::<FrameBytes>().map_or(0, |bytes| bytes.0)
-}
 
 /// The whole server.
 pub(crate) fn router<H: ServerHandler + Clone>(shared: Arc<Shared<H>>) -> Router {
     // Each of these reads bytes, then opens the envelope, then answers.
     macro_rules! framed {
-        ($answer:path) => {{
+        ($answer:path, $dialect:expr) => {{
             let [kinds, sized, opened, answered] = [(); 4].map(|()| Arc::clone(&shared));
             ServiceBuilder::new()
                 .layer(gate(move |request| is_json(Arc::clone(&kinds), request)))
-                .layer(gate(move |request| size(Arc::clone(&sized), request)))
+                .layer(gate(move |request| size(Arc::clone(&sized), $dialect, request)))
                 .layer(gate(move |request| envelope(Arc::clone(&opened), request)))
                 .service(service_fn(move |request: Framed| {
                     let shared = Arc::clone(&answered);
@@ -65,35 +56,43 @@ pub(crate) fn router<H: ServerHandler + Clone>(shared: Arc<Shared<H>>) -> Router
     Router::new()
         .route(
             "/mcp",
-            post_service(framed!(mcp::post))
+            post_service(framed!(mcp::post, Dialect::Mcp))
                 .get(mcp::get::<H>)
                 .delete(mcp::delete::<H>)
                 .options(preflight)
                 // A stream has a reader or it has none; there is no looking at its head.
-                .head(wrong_method),
+                .head(wrong_method::<H>),
         )
-        .route("/rpc", post_service(framed!(rpc::post)).options(preflight))
+        .route("/rpc", post_service(framed!(rpc::post, Dialect::Direct)).options(preflight))
         .route("/metrics", get(health::metrics::<H>))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), host_and_origin::<H>))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready::<H>))
         .fallback(no_such_place)
-        .method_not_allowed_fallback(wrong_method)
+        .method_not_allowed_fallback(wrong_method::<H>)
         .layer(
             ServiceBuilder::new()
-                .layer(middleware::from_fn(request_id))
+                .layer(middleware::from_fn_with_state(Arc::clone(&shared), request_id::<H>))
                 .layer(middleware::from_fn_with_state(Arc::clone(&shared), count::<H>)),
         )
         .with_state(shared)
 }
 
 /// Names each request, so that the client can find it again; a name that it brings is kept.
-async fn request_id(request: Request<Body>, next: Next) -> Response<Body> {
-    let name = request.headers().get(&REQUEST_ID).filter(|name| name.len() <= 128).cloned();
-    let name = name.or_else(|| HeaderValue::try_from(uuid::Uuid::new_v4().to_string()).ok());
+async fn request_id<H: ServerHandler + Clone>(
+    State(shared): State<Arc<Shared<H>>>,
+    mut request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
+    let id = facts::request_id(request.headers()).map(str::to_owned);
+    let id = id.unwrap_or_else(|| {
+        let is_fixed = shared.engine.clock().is_deterministic();
+        if is_fixed { uuid::Uuid::nil() } else { uuid::Uuid::new_v4() }.to_string()
+    });
+    request.extensions_mut().insert(RequestFacts::new(&id));
     let mut response = next.run(request).await;
-    if let Some(name) = name {
-        response.headers_mut().insert(REQUEST_ID, name);
+    if let Ok(id) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(facts::REQUEST_ID, id);
     }
     response
 }
@@ -126,7 +125,10 @@ async fn host_and_origin<H: ServerHandler + Clone>(
             }
             response
         }
-        Err(fault) => shared.refuse(Refused { id: None, method: None, fault }, 0).await,
+        Err(fault) => {
+            let facts = RequestFacts::of(request.extensions());
+            shared.refuse(Refused { id: None, method: None, fault }, &facts).await
+        }
     }
 }
 
@@ -141,53 +143,67 @@ async fn is_json<H: ServerHandler + Clone>(
     request: Request<Body>,
 ) -> Result<Request<Body>, Response<Body>> {
     let unsupported = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    let facts = RequestFacts::of(request.extensions());
     let is_plain = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"identity");
     if !request.headers().get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
-        return Err(shared.refuse_unread(unsupported, "the body must not be compressed").await);
+        let message = "the body must not be compressed";
+        return Err(shared.refuse_unread(unsupported, message, &facts).await);
     }
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
     if kind.trim().eq_ignore_ascii_case("application/json") {
         return Ok(request);
     }
-    Err(shared.refuse_unread(unsupported, "Content-Type must be application/json").await)
+    Err(shared.refuse_unread(unsupported, "Content-Type must be application/json", &facts).await)
 }
 
 /// Reads the body, unless it is too large or too slow.
 async fn size<H: ServerHandler + Clone>(
     shared: Arc<Shared<H>>,
+    dialect: Dialect,
     request: Request<Body>,
 ) -> Result<Request<Bytes>, Response<Body>> {
     let limit = shared.options.max_request_bytes;
     let (mut parts, body) = request.into_parts();
+    let facts = RequestFacts::of(&parts.extensions);
     // A client that asks first, or that wants to send more than anybody would throw away, need not begin.
     let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let asks_first = parts.headers.contains_key(header::EXPECT);
     if told > limit && (asks_first || told - limit > THROWN_AWAY) {
-        return Err(closing(shared.refuse(too_large(told, limit), told).await));
+        return Err(closing(shared.refuse_size(told, dialect, facts).await));
     }
     match tokio::time::timeout(BODY_PATIENCE, read(body, limit)).await {
         Ok(Ok(Ok(bytes))) => {
-            parts.extensions.insert(FrameBytes(bytes.len()));
+            parts.extensions.insert(facts.with_frame_bytes(bytes.len()));
             Ok(Request::from_parts(parts, bytes))
         }
-        Ok(Ok(Err(TooLarge(bytes)))) => Err(shared.refuse(too_large(bytes, limit), bytes).await),
+        Ok(Ok(Err(TooLarge(bytes)))) => Err(shared.refuse_size(bytes, dialect, facts).await),
         Ok(Err(_)) => {
             let fault = Fault::invalid(Stage::Parse, "the request's body was cut off");
-            Err(shared.refuse(Refused { id: None, method: None, fault }, 0).await)
+            Err(shared.refuse(Refused { id: None, method: None, fault }, &facts).await)
         }
         Err(_) => {
             let status = StatusCode::REQUEST_TIMEOUT;
-            Err(closing(shared.refuse_unread(status, "the body came too slowly").await))
+            Err(closing(shared.refuse_unread(status, "the body came too slowly", &facts).await))
         }
     }
 }
 
-fn too_large(bytes: usize, limit: usize) -> Refused {
-    let message = format!("the request has {bytes} bytes or more; at most {limit} are allowed");
-    let fault =
-        Fault::invalid(Stage::Size, message).details(json!({"reason": "payload_too_large", "limit": limit}));
-    Refused { id: None, method: None, fault }
+impl<H> Shared<H> {
+    /// Refuses a body that is too large. The direct dialect answers with the result that it has on a pipe, too.
+    async fn refuse_size(&self, bytes: usize, dialect: Dialect, facts: RequestFacts) -> Response<Body> {
+        let limit = self.options.max_request_bytes;
+        let message = format!("the request has {bytes} bytes or more; at most {limit} are allowed");
+        let fault = Fault::invalid(Stage::Size, message)
+            .details(json!({"reason": "payload_too_large", "limit": limit}));
+        let refused = Refused { id: None, method: None, fault };
+        let facts = facts.with_frame_bytes(bytes);
+        if dialect != Dialect::Direct {
+            return self.refuse(refused, &facts).await;
+        }
+        self.log_refusal(&refused, &facts).await;
+        frame_response(status(&refused.fault), direct::refusal(None, &refused.fault))
+    }
 }
 
 /// The rest of the request is not read, so nothing can follow it.
@@ -227,18 +243,19 @@ async fn envelope<H: ServerHandler + Clone>(
     request: Request<Bytes>,
 ) -> Result<Framed, Response<Body>> {
     let (parts, bytes) = request.into_parts();
+    let facts = RequestFacts::of(&parts.extensions);
     let mut message = match shared.engine.open(&bytes) {
         Ok(message) => message,
-        Err(refused) => return Err(shared.refuse(refused, bytes.len()).await),
+        Err(refused) => return Err(shared.refuse(refused, &facts).await),
     };
     if let Message::Request(opened) | Message::Notification(opened) = &mut message {
         if let Some(fault) = opened.shadowed.take() {
             let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
-            shared.engine.log_shadow(&refused, Transport::Http, bytes.len()).await;
+            shared.engine.log_shadow(&refused, &facts.transport(), facts.frame_bytes).await;
         }
         if let Err(fault) = take_key(&parts.headers, &mut opened.idempotency_key) {
             let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
-            return Err(shared.refuse(refused, bytes.len()).await);
+            return Err(shared.refuse(refused, &facts).await);
         }
         if opened.meta.traceparent.is_none() {
             let traceparent = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
@@ -277,7 +294,11 @@ async fn no_such_place() -> Response<Body> {
     numbered_refusal(StatusCode::NOT_FOUND, None, fault.json_rpc_code(), &fault)
 }
 
-async fn wrong_method() -> Response<Body> {
-    let fault = Fault::invalid(Stage::Envelope, "this address does not take that HTTP method");
-    numbered_refusal(StatusCode::METHOD_NOT_ALLOWED, None, fault.json_rpc_code(), &fault)
+async fn wrong_method<H: ServerHandler + Clone>(
+    State(shared): State<Arc<Shared<H>>>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let facts = RequestFacts::of(request.extensions());
+    let message = "this address does not take that HTTP method";
+    shared.refuse_unread(StatusCode::METHOD_NOT_ALLOWED, message, &facts).await
 }

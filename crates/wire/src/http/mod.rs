@@ -1,6 +1,8 @@
 //! HTTP: `/mcp`, `/rpc`, and what a keeper of servers asks for.
 
+mod accept;
 mod connection;
+mod facts;
 mod gate;
 mod health;
 mod layers;

@@ -5,10 +5,10 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
 };
 use pintle_contract::{Fault, RequestId, Stage};
-use pintle_engine::{Refused, Transport};
+use pintle_engine::Refused;
 use serde_json::{Value, json};
 
-use super::Shared;
+use super::{Shared, facts::RequestFacts};
 use crate::json_rpc;
 
 /// A response that is JSON.
@@ -43,15 +43,19 @@ pub(crate) fn numbered_refusal(
 
 /// A JSON-RPC error as a response.
 pub(crate) fn error_response(status: StatusCode, id: Option<&RequestId>, error: &Value) -> Response<Body> {
-    let mut frame = json_rpc::reply(id, "error", &error.to_string());
-    frame.pop();
+    frame_response(status, json_rpc::reply(id, "error", &error.to_string()))
+}
+
+/// A frame as a response. The newline that ends it on a pipe stays away: the length says where the body ends.
+pub(crate) fn frame_response(status: StatusCode, mut frame: String) -> Response<Body> {
+    frame.truncate(frame.trim_end_matches('\n').len());
     json_response(status, frame)
 }
 
 impl<H> Shared<H> {
     /// Refuses a request with the status that the table has for it, and logs that.
-    pub(crate) async fn refuse(&self, refused: Refused, frame_bytes: usize) -> Response<Body> {
-        self.refuse_with(status(&refused.fault), refused, frame_bytes).await
+    pub(crate) async fn refuse(&self, refused: Refused, facts: &RequestFacts) -> Response<Body> {
+        self.refuse_with(status(&refused.fault), refused, facts).await
     }
 
     /// Refuses a request with a status that HTTP or the protocol has for it, and logs that.
@@ -59,16 +63,26 @@ impl<H> Shared<H> {
         &self,
         status: StatusCode,
         refused: Refused,
-        frame_bytes: usize,
+        facts: &RequestFacts,
     ) -> Response<Body> {
-        self.engine.log_refusal(&refused, Transport::Http, frame_bytes).await;
+        self.log_refusal(&refused, facts).await;
         let number = refused.fault.json_rpc_code();
         numbered_refusal(status, refused.id.as_ref(), number, &refused.fault)
     }
 
-    /// Refuses a request of which nothing has been read yet.
-    pub(crate) async fn refuse_unread(&self, status: StatusCode, message: &str) -> Response<Body> {
+    /// Refuses a request by what its head says: its message has not been read, or does not matter.
+    pub(crate) async fn refuse_unread(
+        &self,
+        status: StatusCode,
+        message: &str,
+        facts: &RequestFacts,
+    ) -> Response<Body> {
         let fault = Fault::invalid(Stage::Envelope, message);
-        self.refuse_with(status, Refused { id: None, method: None, fault }, 0).await
+        self.refuse_with(status, Refused { id: None, method: None, fault }, facts).await
+    }
+
+    /// Logs a refusal.
+    pub(crate) async fn log_refusal(&self, refused: &Refused, facts: &RequestFacts) {
+        self.engine.log_refusal(refused, &facts.transport(), facts.frame_bytes).await;
     }
 }

@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
+    http::{HeaderValue, Response, StatusCode, header},
 };
 use bytes::Bytes;
 
 use super::{
+    accept::Accepts,
     refusal::{empty, json_response},
     stream::{Beginning, EventStream, ReadStyle, Reader, ReplyBody, Watch},
 };
@@ -19,36 +20,6 @@ const EVENTS: &str = "text/event-stream";
 
 /// How long a reply may take to be sent as plain JSON.
 const AT_ONCE: Duration = Duration::from_millis(250);
-
-/// What a client can read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Accepts {
-    pub(crate) json: bool,
-    pub(crate) events: bool,
-}
-
-impl Accepts {
-    /// Reads the `Accept` headers; without one, JSON and nothing else: such a client expects no events.
-    pub(crate) fn read(headers: &HeaderMap) -> Self {
-        let mut found = Self { json: false, events: false };
-        let mut any = false;
-        for value in headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
-            for kind in value.split(',') {
-                any = true;
-                match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-                    "application/json" | "application/*" | "*/*" => found.json = true,
-                    "text/event-stream" | "text/*" => found.events = true,
-                    _ => {}
-                }
-            }
-        }
-        if any { found } else { Self { json: true, events: false } }
-    }
-
-    pub(crate) fn nothing(self) -> bool {
-        !self.json && !self.events
-    }
-}
 
 /// Answers with what the stream says. `watch` is told if the client leaves before the reply, with
 /// whether it could come back for it.
@@ -101,28 +72,4 @@ pub(crate) fn event_response(reader: Reader) -> Response<Body> {
     // A proxy that gathers events would defeat their purpose.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_client_accepts_is_read_as_it_is_written() {
-        for (accept, json, events) in [
-            (None, true, false),
-            (Some("application/json, text/event-stream"), true, true),
-            (Some("text/event-stream;q=0.9,application/json;q=0.1"), true, true),
-            (Some("application/json"), true, false),
-            (Some("*/*"), true, false),
-            (Some("text/event-stream"), false, true),
-            (Some("text/html"), false, false),
-        ] {
-            let mut headers = HeaderMap::new();
-            if let Some(accept) = accept {
-                headers.insert(header::ACCEPT, accept.parse().expect("a header"));
-            }
-            assert_eq!(Accepts::read(&headers), Accepts { json, events }, "{accept:?}");
-        }
-    }
 }

@@ -7,22 +7,25 @@ use axum::{
     http::{Response, StatusCode},
 };
 use pintle_contract::{Dialect, Fault, Stage};
-use pintle_engine::{
-    CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused, Target, Transport,
-};
+use pintle_engine::{CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused, Target};
 use rmcp::ServerHandler;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Shared,
+    accept::Accepts,
     connection::Connection,
-    layers::{Framed, frame_bytes},
-    refusal::{empty, json_response, status},
-    respond::{Accepts, respond},
+    facts::RequestFacts,
+    layers::Framed,
+    refusal::{empty, status},
+    respond::respond,
     stream::{EventStream, ReadStyle},
 };
 use crate::direct;
+
+/// The method of a cancel, where there is something to cancel.
+const CANCEL: &str = "$/cancelRequest";
 
 pub(crate) async fn post<H: ServerHandler + Clone>(
     shared: Arc<Shared<H>>,
@@ -30,31 +33,34 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
 ) -> Response<Body> {
     let (parts, message) = request.into_parts();
     let accepts = Accepts::read(&parts.headers);
+    let facts = RequestFacts::of(&parts.extensions);
     if accepts.nothing() {
         let message = "the reply is application/json; accept it";
-        return shared.refuse_unread(StatusCode::NOT_ACCEPTABLE, message).await;
+        return shared.refuse_unread(StatusCode::NOT_ACCEPTABLE, message, &facts).await;
     }
     let opened = match message {
         Message::Request(opened) => opened,
-        // Nothing is under way here that a notification or a response could be about.
+        // A client that believes to have cancelled something must learn that it has not.
+        Message::Notification(opened) if opened.method == CANCEL => opened,
+        // Nothing is under way here that another notification or a response could be about.
         Message::Notification(_) | Message::Response(_) => return empty(StatusCode::ACCEPTED),
     };
-    match opened.dialect {
-        Dialect::Direct => call(shared, opened, accepts, Connection::of(&parts.extensions)).await,
-        Dialect::Control if opened.method == "$/cancelRequest" => {
-            json_response(StatusCode::OK, frame(direct::result(opened.id.as_ref(), "{}")))
+    let fault = match opened.dialect {
+        Dialect::Direct => {
+            return call(shared, opened, accepts, Connection::of(&parts.extensions), &facts).await;
+        }
+        Dialect::Control if opened.method == CANCEL => {
+            let message =
+                "on /rpc each request stands alone, so `$/cancelRequest` has nothing to cancel here";
+            Fault::invalid(Stage::Method, message)
+                .hint("to cancel a call, close the connection that waits for its reply")
         }
         Dialect::Control | Dialect::Mcp => {
-            let fault = Fault::invalid(Stage::Method, "/rpc takes the direct dialect only")
-                .hint("the method is the tool's name, the params its arguments; MCP is at /mcp");
-            shared
-                .refuse(
-                    Refused { id: opened.id, method: Some(opened.method), fault },
-                    frame_bytes(&parts.extensions),
-                )
-                .await
+            Fault::invalid(Stage::Method, "/rpc takes the direct dialect only")
+                .hint("the method is the tool's name, the params its arguments; MCP is at /mcp")
         }
-    }
+    };
+    shared.refuse(Refused { id: opened.id, method: Some(opened.method), fault }, &facts).await
 }
 
 async fn call<H: ServerHandler + Clone>(
@@ -62,6 +68,7 @@ async fn call<H: ServerHandler + Clone>(
     mut opened: Opened,
     accepts: Accepts,
     connection: Option<CancellationToken>,
+    facts: &RequestFacts,
 ) -> Response<Body> {
     let stream = EventStream::new(0, Arc::clone(&shared.room));
     stream.read_by(connection);
@@ -79,7 +86,7 @@ async fn call<H: ServerHandler + Clone>(
     let request = CallRequest {
         id: opened.id.clone(),
         caller: Arc::clone(&shared.caller),
-        transport: Transport::Http,
+        transport: facts.transport(),
         target,
         params: opened.params,
         meta: opened.meta,
@@ -107,9 +114,4 @@ fn reply_status(outcome: &Outcome) -> StatusCode {
         Outcome::Fault(fault) if !matches!(fault.stage, Stage::Run | Stage::Tool) => status(fault),
         _ => StatusCode::OK,
     }
-}
-
-fn frame(mut frame: String) -> String {
-    frame.pop();
-    frame
 }

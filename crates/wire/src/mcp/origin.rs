@@ -36,7 +36,7 @@ impl Asked {
         }
         let fault = message::fault_of(&error);
         let refused = Refused { id: Some(id), method: Some(self.method.as_ref().to_owned()), fault };
-        self.engine.log_refusal(&refused, self.transport, self.frame_bytes).await;
+        self.engine.log_refusal(&refused, &self.transport, self.frame_bytes).await;
     }
 }
 

@@ -17,17 +17,19 @@ use axum::{
 };
 use headers::Era;
 use pintle_contract::{Dialect, ErrorCode, Fault, RequestId, Stage};
-use pintle_engine::{Cancel, CancelReason, Message, Opened, ProgressSink, Refused, Transport};
+use pintle_engine::{Cancel, CancelReason, Message, Opened, ProgressSink, Refused};
 use rmcp::ServerHandler;
 use session::{NotTaken, Session};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Shared,
+    accept::{Accepts, accepts_events},
     connection::Connection,
-    layers::{Framed, frame_bytes},
-    refusal::{empty, json_response, numbered_refusal},
-    respond::{Accepts, event_response, respond},
+    facts::RequestFacts,
+    layers::Framed,
+    refusal::{empty, frame_response},
+    respond::{event_response, respond},
     stream::{EventId, EventStream, ReadStyle},
 };
 use crate::{
@@ -54,8 +56,7 @@ impl ReplyStream {
 struct Reading {
     accepts: Accepts,
     connection: Option<CancellationToken>,
-    /// The size of what it asked with, for the log.
-    frame_bytes: usize,
+    facts: RequestFacts,
 }
 
 pub(crate) async fn post<H: ServerHandler + Clone>(
@@ -66,7 +67,7 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
     let client = Reading {
         accepts: Accepts::read(&parts.headers),
         connection: Connection::of(&parts.extensions),
-        frame_bytes: frame_bytes(&parts.extensions),
+        facts: RequestFacts::of(&parts.extensions),
     };
     let headers = parts.headers;
     match message {
@@ -74,15 +75,15 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
             let message = "the reply is application/json or text/event-stream; accept both";
             let fault = Fault::invalid(Stage::Envelope, message);
             let refused = Refused { id: opened.id, method: Some(opened.method), fault };
-            shared.refuse_with(StatusCode::NOT_ACCEPTABLE, refused, client.frame_bytes).await
+            shared.refuse_with(StatusCode::NOT_ACCEPTABLE, refused, &client.facts).await
         }
         Message::Request(opened) if opened.dialect == Dialect::Mcp => {
             answer(&shared, &headers, client, opened).await
         }
         Message::Request(opened) if opened.method == "$/cancelRequest" && opened.cancels.is_some() => {
             let id = opened.id.clone();
-            match notice(&shared, &headers, opened, client.frame_bytes).await {
-                Ok(()) => json_response(StatusCode::OK, json_rpc::reply(id.as_ref(), "result", "{}")),
+            match notice(&shared, &headers, opened, &client.facts).await {
+                Ok(()) => frame_response(StatusCode::OK, json_rpc::reply(id.as_ref(), "result", "{}")),
                 Err(response) => *response,
             }
         }
@@ -90,9 +91,9 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
             let fault = Fault::invalid(Stage::Method, "/mcp takes MCP only")
                 .hint("call a tool with tools/call; the direct dialect is at /rpc");
             let refused = Refused { id: opened.id, method: Some(opened.method), fault };
-            shared.refuse(refused, client.frame_bytes).await
+            shared.refuse(refused, &client.facts).await
         }
-        Message::Notification(opened) => match notice(&shared, &headers, opened, client.frame_bytes).await {
+        Message::Notification(opened) => match notice(&shared, &headers, opened, &client.facts).await {
             Ok(()) => empty(StatusCode::ACCEPTED),
             Err(response) => *response,
         },
@@ -102,9 +103,7 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
                 empty(StatusCode::ACCEPTED)
             }
             Err((status, fault)) => {
-                shared
-                    .refuse_with(status, Refused { id: None, method: None, fault }, client.frame_bytes)
-                    .await
+                shared.refuse_with(status, Refused { id: None, method: None, fault }, &client.facts).await
             }
         },
     }
@@ -123,14 +122,14 @@ async fn answer<H: ServerHandler + Clone>(
         Err(violation) => {
             let fault = violation.fault.clone();
             let refused = Refused { id: opened.id, method: Some(opened.method), fault };
-            shared.engine.log_refusal(&refused, Transport::Http, client.frame_bytes).await;
+            shared.log_refusal(&refused, &client.facts).await;
             return violation.response(refused.id.as_ref());
         }
     };
     let Some(id) = opened.id.clone() else {
         let fault = Fault::invalid(Stage::Envelope, "an MCP request needs an id");
         let refused = Refused { id: None, method: Some(opened.method), fault };
-        return shared.refuse(refused, client.frame_bytes).await;
+        return shared.refuse(refused, &client.facts).await;
     };
     match era {
         Era::Stateless => answer_alone(shared, client, opened, id).await,
@@ -141,7 +140,7 @@ async fn answer<H: ServerHandler + Clone>(
             Ok(session) => answer_in_session(shared, &session, client, opened, id).await,
             Err((status, fault)) => {
                 let refused = Refused { id: Some(id), method: Some(opened.method), fault };
-                shared.refuse_with(status, refused, client.frame_bytes).await
+                shared.refuse_with(status, refused, &client.facts).await
             }
         },
     }
@@ -160,14 +159,14 @@ async fn answer_alone<H: ServerHandler + Clone>(
     let listens = opened.method == LISTEN;
     let until = listens.then(|| shared.stopping.clone());
     let end = CancellationToken::new();
-    let mut origin = origin(shared, &opened, &id, &stream, Arc::clone(&cancel), client.frame_bytes);
+    let mut origin = origin(shared, &opened, &id, &stream, Arc::clone(&cancel), &client.facts);
     origin.ticket = Some(Arc::new(ticket));
     let (handler, method) = (shared.handler.clone(), opened.method);
     let served =
         single::serve(handler, &method, opened.params, id.clone(), Arc::clone(&stream), origin, end.clone());
     if let Err(problem) = served {
         let fault = Fault::invalid(Stage::Arguments, problem);
-        return refuse_inside(shared, id, method, fault, client.frame_bytes).await;
+        return refuse_inside(shared, id, method, fault, &client.facts).await;
     }
     let gone = move |_| {
         cancel.cancel(CancelReason::Silent);
@@ -183,12 +182,12 @@ async fn open_session<H: ServerHandler + Clone>(
     id: RequestId,
 ) -> Response<Body> {
     if shared.stopping.is_cancelled() {
-        return refuse_inside(shared, id, opened.method, stopping(), client.frame_bytes).await;
+        return refuse_inside(shared, id, opened.method, stopping(), &client.facts).await;
     }
     let Some(session) = shared.sessions.open(Arc::clone(&shared.room), shared.handler.clone()) else {
         let fault = Fault::new(ErrorCode::QueueOverloaded, "there are too many sessions, all of them busy")
             .hint("try again in a moment");
-        return refuse_inside(shared, id, opened.method, fault, client.frame_bytes).await;
+        return refuse_inside(shared, id, opened.method, fault, &client.facts).await;
     };
     let mut response = answer_in_session(shared, &session, client, opened, id).await;
     match HeaderValue::from_str(&session.id) {
@@ -212,11 +211,11 @@ async fn answer_in_session<H: ServerHandler + Clone>(
     let method = opened.method.clone();
     let Some(cancel) = session.in_flight.enter(&id) else {
         let refused = Refused { id: Some(id), method: Some(method), fault: id_taken() };
-        return shared.refuse(refused, client.frame_bytes).await;
+        return shared.refuse(refused, &client.facts).await;
     };
     let stream = session.new_stream();
     stream.read_by(client.connection);
-    let origin = origin(shared, &opened, &id, &stream, cancel, client.frame_bytes);
+    let origin = origin(shared, &opened, &id, &stream, cancel, &client.facts);
     let sent = session.request(&method, opened.params, id.clone(), Arc::clone(&stream), origin).await;
     let number = match sent {
         Ok(number) => number,
@@ -226,7 +225,7 @@ async fn answer_in_session<H: ServerHandler + Clone>(
                 NotTaken::BadParams(problem) => Fault::invalid(Stage::Arguments, problem),
                 NotTaken::Over => stopping(),
             };
-            return refuse_inside(shared, id, method, fault, client.frame_bytes).await;
+            return refuse_inside(shared, id, method, fault, &client.facts).await;
         }
     };
     // Kept until it is known to be answered at once.
@@ -245,15 +244,15 @@ fn origin<H>(
     id: &RequestId,
     stream: &Arc<EventStream>,
     cancel: Arc<Cancel>,
-    frame_bytes: usize,
+    facts: &RequestFacts,
 ) -> Origin {
     let (engine, listener) = (Arc::clone(&shared.engine), Arc::clone(stream));
     let progress: Arc<dyn ProgressSink> = Arc::new(McpProgress { engine, listener, id: id.clone() });
     Origin {
         id: Some(id.clone()),
-        asked: Asked::new(&shared.engine, Transport::Http, &opened.method, frame_bytes),
+        asked: Asked::new(&shared.engine, facts.transport(), &opened.method, facts.frame_bytes),
         caller: Arc::clone(&shared.caller),
-        transport: Transport::Http,
+        transport: facts.transport(),
         cancel,
         meta: opened.meta.clone(),
         idempotency_key: opened.idempotency_key.clone(),
@@ -268,7 +267,7 @@ async fn notice<H: ServerHandler + Clone>(
     shared: &Arc<Shared<H>>,
     headers: &HeaderMap,
     opened: Opened,
-    frame_bytes: usize,
+    facts: &RequestFacts,
 ) -> Result<(), Box<Response<Body>>> {
     let refused = |fault| Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
     match headers::era_of_notification(headers, Some(&opened)) {
@@ -277,14 +276,14 @@ async fn notice<H: ServerHandler + Clone>(
         Ok(Era::Session) => {}
         Err(violation) => {
             let refused = refused(violation.fault.clone());
-            shared.engine.log_refusal(&refused, Transport::Http, frame_bytes).await;
+            shared.log_refusal(&refused, facts).await;
             return Err(violation.response(refused.id.as_ref()).into());
         }
     }
     let session = match session(shared, headers) {
         Ok(session) => session,
         Err((status, fault)) => {
-            return Err(shared.refuse_with(status, refused(fault), frame_bytes).await.into());
+            return Err(shared.refuse_with(status, refused(fault), facts).await.into());
         }
     };
     match (&opened.cancels, opened.dialect) {
@@ -302,19 +301,18 @@ pub(crate) async fn get<H: ServerHandler + Clone>(
     request: Request<Body>,
 ) -> Response<Body> {
     let headers = request.headers();
-    match headers::era_of_headers(headers) {
-        Ok(Era::Session) => {}
-        Ok(Era::Stateless) => return only_post(),
-        Err(violation) => return violation.response(None),
+    let facts = RequestFacts::of(request.extensions());
+    if let Err(response) = in_session_era(&shared, headers, &facts).await {
+        return *response;
     }
-    if !Accepts::read(headers).events {
+    if !accepts_events(headers) {
         let message = "this is a text/event-stream; accept it";
-        return shared.refuse_unread(StatusCode::NOT_ACCEPTABLE, message).await;
+        return shared.refuse_unread(StatusCode::NOT_ACCEPTABLE, message, &facts).await;
     }
     let session = match session(&shared, headers) {
         Ok(session) => session,
         Err((status, fault)) => {
-            return shared.refuse_with(status, Refused { id: None, method: None, fault }, 0).await;
+            return shared.refuse_with(status, Refused { id: None, method: None, fault }, &facts).await;
         }
     };
     let last = headers.get(LAST_EVENT_ID).map(|last| last.to_str().unwrap_or_default());
@@ -327,7 +325,7 @@ pub(crate) async fn get<H: ServerHandler + Clone>(
                 Some((stream, event)) if event <= stream.count() => (stream, event),
                 _ => {
                     let message = "Last-Event-ID names no event of this session that can be read from again";
-                    return shared.refuse_unread(StatusCode::BAD_REQUEST, message).await;
+                    return shared.refuse_unread(StatusCode::BAD_REQUEST, message, &facts).await;
                 }
             }
         }
@@ -352,10 +350,9 @@ pub(crate) async fn delete<H: ServerHandler + Clone>(
     State(shared): State<Arc<Shared<H>>>,
     request: Request<Body>,
 ) -> Response<Body> {
-    match headers::era_of_headers(request.headers()) {
-        Ok(Era::Session) => {}
-        Ok(Era::Stateless) => return only_post(),
-        Err(violation) => return violation.response(None),
+    let facts = RequestFacts::of(request.extensions());
+    if let Err(response) = in_session_era(&shared, request.headers(), &facts).await {
+        return *response;
     }
     match session(&shared, request.headers()) {
         Ok(session) => {
@@ -363,7 +360,7 @@ pub(crate) async fn delete<H: ServerHandler + Clone>(
             empty(StatusCode::NO_CONTENT)
         }
         Err((status, fault)) => {
-            shared.refuse_with(status, Refused { id: None, method: None, fault }, 0).await
+            shared.refuse_with(status, Refused { id: None, method: None, fault }, &facts).await
         }
     }
 }
@@ -387,10 +384,10 @@ async fn refuse_inside<H: ServerHandler + Clone>(
     id: RequestId,
     method: String,
     fault: Fault,
-    frame_bytes: usize,
+    facts: &RequestFacts,
 ) -> Response<Body> {
     let refused = Refused { id: Some(id), method: Some(method), fault };
-    shared.refuse_with(StatusCode::OK, refused, frame_bytes).await
+    shared.refuse_with(StatusCode::OK, refused, facts).await
 }
 
 fn stopping() -> Fault {
@@ -400,10 +397,24 @@ fn stopping() -> Fault {
     )
 }
 
-fn only_post() -> Response<Body> {
-    let fault = Fault::invalid(Stage::Envelope, "this revision of the protocol uses POST only");
-    let status = StatusCode::METHOD_NOT_ALLOWED;
-    let mut response = numbered_refusal(status, None, fault.json_rpc_code(), &fault);
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
-    response
+/// Checks that a request without a body belongs to a revision that has sessions.
+async fn in_session_era<H: ServerHandler + Clone>(
+    shared: &Shared<H>,
+    headers: &HeaderMap,
+    facts: &RequestFacts,
+) -> Result<(), Box<Response<Body>>> {
+    match headers::era_of_headers(headers) {
+        Ok(Era::Session) => Ok(()),
+        Ok(Era::Stateless) => {
+            let message = "this revision of the protocol uses POST only";
+            let mut response = shared.refuse_unread(StatusCode::METHOD_NOT_ALLOWED, message, facts).await;
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+            Err(response.into())
+        }
+        Err(violation) => {
+            let refused = Refused { id: None, method: None, fault: violation.fault.clone() };
+            shared.log_refusal(&refused, facts).await;
+            Err(violation.response(None).into())
+        }
+    }
 }
