@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, data, http::initialize, pintle, run};
+use crate::support::{Server, Setup, data, http::initialize, pintle, run, wait_until};
 
 /// A workspace with a file in each of some folders.
 fn setup() -> Setup {
@@ -386,6 +386,107 @@ fn scopes_hold_over_http_as_well() {
     let answer = client.post("/rpc", &call("q/out.txt"));
     assert_eq!(answer.refusal(), (403, 403), "{answer:?}");
     assert_eq!(answer.message()["error"]["data"]["code"], json!("FORBIDDEN"));
+}
+
+/// Calls without a scope over MCP: tools and resources, and the scope that each needs.
+fn forbidden_requests() -> Vec<(&'static str, Value, &'static str)> {
+    let call = |tool: &str, arguments: Value| json!({"name": tool, "arguments": arguments});
+    vec![
+        ("tools/call", call("text.read", json!({"path": "q/out.txt"})), "read:/q/out.txt"),
+        ("tools/call", call("file.create", json!({"path": "p/new", "content": ""})), "write:/p/new"),
+        ("tools/call", call("populate_backend", json!({"asset": {}})), "assets:publish"),
+        // Only the link's target is out of scope, which is known once the link was followed.
+        ("tools/call", call("text.read", json!({"path": "p/file"})), "read:/q/out.txt"),
+        ("resources/read", json!({"uri": "list://q"}), "read:/q"),
+        ("resources/read", json!({"uri": "list://%71"}), "read:/q"),
+        ("resources/read", json!({"uri": "asset://x"}), "assets:read"),
+    ]
+}
+
+#[test]
+fn a_missing_scope_is_403_on_every_http_address_and_the_session_goes_on() {
+    let server = linked().http().args(["--scope", "read:/p/", "--backend-url", "http://127.0.0.1:9"]).start();
+    let mut alone = server.connect();
+    let mut sessions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+        .map(|version| (version, server.session(version)));
+    for (method, params, scope) in forbidden_requests() {
+        let answers = sessions
+            .each_mut()
+            .map(|(version, client)| (*version, client.call(json!("x"), method, params.clone())));
+        let stateless = alone.modern(json!("x"), method, params.clone());
+        for (version, answer) in answers.into_iter().chain([("2026-07-28", stateless)]) {
+            let what = format!("{version} {method} {params}: {answer:?}");
+            assert_eq!(answer.refusal(), (403, 403), "{what}");
+            assert_eq!(answer.header("content-type"), Some("application/json"), "{what}");
+            assert_eq!(answer.header("www-authenticate"), None, "{what}");
+            let message = answer.message();
+            let error = &message["error"];
+            assert_eq!(
+                (&message["id"], &error["data"]["code"]),
+                (&json!("x"), &json!("FORBIDDEN")),
+                "{what}"
+            );
+            assert_eq!(error["data"]["details"]["scope"], json!(scope), "{what}");
+            assert_eq!(error["message"], error["data"]["message"], "{what}");
+            assert!(error["message"].as_str().is_some_and(|text| text.contains(scope)), "{what}");
+        }
+    }
+    let allowed = json!({"name": "text.read", "arguments": {"path": "p/in.txt"}});
+    for (version, client) in &mut sessions {
+        let answer = client.call(json!("x"), "tools/call", allowed.clone());
+        assert_eq!(answer.status, 200, "{version}: {answer:?}");
+        assert_eq!(answer.result()["structuredContent"]["content"], json!("text\n"), "{version}: {answer:?}");
+    }
+    // What nobody may change is no question of scopes: the tool says so itself.
+    let server = setup().http().start();
+    let create = json!({"name": "file.create", "arguments": {"path": "pintle.toml", "content": ""}});
+    let answer = server.connect().modern(json!(1), "tools/call", create);
+    assert_eq!((answer.status, &answer.result()["isError"]), (200, &json!(true)), "{answer:?}");
+}
+
+#[test]
+fn a_missing_scope_is_403_also_while_no_slot_and_no_place_in_the_queue_is_free() {
+    let setup = linked().arg("--fixtures").http().args(["--running", "1", "--waiting", "0"]);
+    let server = setup.args(["--scope", "read:/p/"]).start();
+    let mut busy = server.connect();
+    let sleep = json!({"jsonrpc": "2.0", "id": 1, "method": "test_sleep", "params": {"ms": 600_000}});
+    busy.send("POST", "/rpc", &[], sleep.to_string().as_bytes());
+    wait_until("the slot is taken", || server.metric("pintle_calls_running") == 1);
+    let mut session = server.session("2025-11-25");
+    let mut alone = server.connect();
+    // The target of a link is looked at by a call that runs, so it needs a slot.
+    let requests =
+        forbidden_requests().into_iter().filter(|(_, params, _)| !params.to_string().contains("p/file"));
+    for (method, params, _) in requests {
+        let answer = session.call(json!(2), method, params.clone());
+        assert_eq!(answer.refusal(), (403, 403), "{method} {params}: {answer:?}");
+        let answer = alone.modern(json!(2), method, params.clone());
+        assert_eq!(answer.refusal(), (403, 403), "{method} {params}: {answer:?}");
+    }
+    let read = json!({"jsonrpc": "2.0", "id": 2, "method": "text.read", "params": {"path": "q/out.txt"}});
+    assert_eq!(alone.post("/rpc", &read).refusal(), (403, 403));
+}
+
+#[test]
+fn on_a_pipe_a_missing_scope_stays_a_failure_of_the_tool() {
+    let mut server = scoped(linked(), ["read:/p/"]);
+    server.send(&initialize("2025-11-25"));
+    server.frame();
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    for (method, params, scope) in forbidden_requests() {
+        let frame = server.call(method, params.clone());
+        let object: Value = match method {
+            "tools/call" => {
+                assert_eq!(frame["result"]["isError"], json!(true), "{params}: {frame}");
+                let text = frame["result"]["content"][0]["text"].as_str().expect("a text");
+                serde_json::from_str(text).expect("JSON")
+            }
+            _ => frame["error"]["data"].clone(),
+        };
+        assert_eq!(object["code"], json!("FORBIDDEN"), "{params}: {frame}");
+        assert_eq!(object["details"]["scope"], json!(scope), "{params}: {frame}");
+    }
+    server.finish();
 }
 
 #[test]

@@ -29,7 +29,7 @@ use crate::{
     read_resource::ReadResource,
     resource::Resources,
     schema::{CompiledSchema, SchemaRegistry},
-    tool::{Answer, DynTool, Failure, Prepared, erase},
+    tool::{Answer, DynTool, Failure, Prepared},
 };
 
 /// How a server treats calls.
@@ -230,7 +230,7 @@ impl Engine {
     ) -> Result<Self, CatalogueError> {
         let registry = SchemaRegistry::default();
         let resources: Arc<[Arc<dyn Resources>]> = resources.into();
-        let read_resource = erase(ReadResource(Arc::clone(&resources)));
+        let read_resource = ReadResource::erased(Arc::clone(&resources));
         Ok(Self {
             read_resource: Arc::new(Entry::new(read_resource, &registry)),
             resources,
@@ -381,6 +381,9 @@ impl Engine {
             Ok(work) => work,
             Err(fault) => return Outcome::Fault(fault),
         };
+        if let Some(progress) = &progress {
+            progress.authorized();
+        }
         let ticket = match self.look_up(key, &cancel).await {
             Ok(None) => None,
             Ok(Some(Known::Nothing(ticket))) => Some(ticket),

@@ -55,6 +55,10 @@ pub struct ProgressEvent {
 pub trait ProgressSink: Send + Sync {
     /// Sends one event of `tool`; `token` is what the caller will know it by.
     fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent);
+
+    /// The caller's scopes cover the call, so from here on it may take its time. Until then a caller may be kept
+    /// waiting for how its call is answered at all.
+    fn authorized(&self) {}
 }
 
 /// A call's voice while it runs.

@@ -2,19 +2,59 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, ErrorCode, Fault, nearest};
+use pintle_contract::{Annotations, ErrorCode, Fault, Stage, ToolDefinition, nearest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     aside::LARGE,
     context::CallContext,
     resource::Resources,
-    tool::{Tool, ToolOutput},
+    tool::{DynTool, Prepared, Tool, ToolOutput, erase},
 };
 
 /// Finds the family of a resource by its scheme and reads it.
-pub(crate) struct ReadResource(pub(crate) Arc<[Arc<dyn Resources>]>);
+pub(crate) struct ReadResource(Arc<[Arc<dyn Resources>]>);
+
+impl ReadResource {
+    /// The tool as the engine holds it.
+    pub(crate) fn erased(families: Arc<[Arc<dyn Resources>]>) -> Arc<dyn DynTool> {
+        Arc::new(Authorized { read: erase(Self(Arc::clone(&families))), families })
+    }
+}
+
+/// Reading with what the caller must be allowed to do, which the family of the resource knows.
+struct Authorized {
+    read: Arc<dyn DynTool>,
+    families: Arc<[Arc<dyn Resources>]>,
+}
+
+impl DynTool for Authorized {
+    fn definition(&self) -> &ToolDefinition {
+        self.read.definition()
+    }
+
+    fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault> {
+        let (scheme, rest) = split(arguments["uri"].as_str().unwrap_or_default());
+        // What has no family is refused when it is to be read.
+        let access = match find(&self.families, scheme) {
+            Some(family) => family.access(rest).map_err(|fault| fault.at(Stage::Arguments))?,
+            None => Vec::new(),
+        };
+        let work = self.read.prepare(arguments)?;
+        Ok(Prepared { access, ..work })
+    }
+}
+
+/// The scheme of an address, and what follows it.
+fn split(uri: &str) -> (&str, &str) {
+    uri.split_once("://").unwrap_or(("", ""))
+}
+
+fn find<'a>(families: &'a [Arc<dyn Resources>], scheme: &str) -> Option<&'a Arc<dyn Resources>> {
+    families.iter().find(|family| family.scheme() == scheme)
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -51,8 +91,8 @@ impl Tool for ReadResource {
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
-        let (scheme, rest) = input.uri.split_once("://").unwrap_or(("", ""));
-        let Some(family) = self.0.iter().find(|family| family.scheme() == scheme) else {
+        let (scheme, rest) = split(&input.uri);
+        let Some(family) = find(&self.0, scheme) else {
             let near = nearest(scheme, self.0.iter().map(|family| family.scheme()));
             let fault = Fault::new(ErrorCode::NotFound, "no resource has that kind of address");
             return Err(match near {

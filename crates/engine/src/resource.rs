@@ -3,6 +3,7 @@
 use std::{future::Future, pin::Pin};
 
 use percent_encoding::percent_decode_str;
+use pintle_auth::Access;
 use pintle_contract::{ErrorCode, Fault};
 
 use crate::context::{CallContext, Caller};
@@ -40,6 +41,11 @@ pub trait Resources: Send + Sync {
 
     /// What there is to read.
     fn list<'a>(&'a self, caller: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>>;
+
+    /// What the caller must be allowed to do to read a resource; `rest` is what follows `://` in its address.
+    fn access(&self, _rest: &str) -> Result<Vec<Access>, Fault> {
+        Ok(Vec::new())
+    }
 
     /// One resource; `rest` is what follows `://` in its address.
     fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>>;

@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn an_invocation_s_validators_are_those_of_the_tool_that_its_id_names() {
         let registry = SchemaRegistry::default();
-        let tool = crate::tool::erase(crate::read_resource::ReadResource(Arc::new([])));
+        let tool = crate::read_resource::ReadResource::erased(Arc::new([]));
         let catalogue = Catalogue::new(vec![tool], &registry, "test").expect("a catalogue");
         let io = registry.load_tool_io("mcp.tool:resources/read", &catalogue).expect("a tool");
         assert!(io.input.accepts(&json!({"uri": "x"})) && !io.input.accepts(&json!({"url": "x"})));

@@ -15,6 +15,11 @@ const MIME_TYPE: &str = "application/json";
 
 pub(crate) struct ListResources(pub(crate) Arc<Files>);
 
+/// The folder that an address names.
+fn path_of(rest: &str) -> Result<WorkspacePath, Fault> {
+    files::path(&decode_address(rest)?)
+}
+
 impl Resources for ListResources {
     fn scheme(&self) -> &'static str {
         "list"
@@ -34,10 +39,13 @@ impl Resources for ListResources {
         Box::pin(async move { Ok(may_read.then_some(root).into_iter().collect()) })
     }
 
+    fn access(&self, rest: &str) -> Result<Vec<Access>, Fault> {
+        Ok(vec![Access::Path(Verb::Read, path_of(rest)?)])
+    }
+
     fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
         Box::pin(async move {
-            let path = files::path(&decode_address(rest)?)?;
-            call.caller().require(&Access::Path(Verb::Read, path.clone()))?;
+            let path = path_of(rest)?;
             let listing = listing::list(&self.0, call, path).await?;
             let text = call.compute(move |_| serde_json::to_string(&listing)).await?;
             let text = text.map_err(|error| Fault::internal(error.to_string()))?;

@@ -59,6 +59,10 @@ impl<L: Listener> ProgressSink for DirectProgress<L> {
     fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent) {
         self.listener.tell(progress(token, self.id.as_ref(), tool, event, self.engine.clock()));
     }
+
+    fn authorized(&self) {
+        self.listener.authorized();
+    }
 }
 
 fn progress(

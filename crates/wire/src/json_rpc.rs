@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 pub(crate) trait Listener: Send + Sync + 'static {
     /// Takes a frame, or passes it over.
     fn tell(&self, frame: String);
+
+    /// The caller's scopes cover the call.
+    fn authorized(&self) {}
 }
 
 impl Listener for Outlet {

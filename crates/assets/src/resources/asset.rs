@@ -32,9 +32,12 @@ impl Resources for AssetResources {
         Box::pin(async { Ok(entries) })
     }
 
-    fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
+    fn access(&self, _: &str) -> Result<Vec<Access>, Fault> {
+        Ok(vec![Access::Named("assets:read")])
+    }
+
+    fn read<'a>(&'a self, _: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
         Box::pin(async move {
-            call.caller().require(&Access::Named("assets:read"))?;
             let id = id_in(rest)?;
             let backend = self.0.backend().ok_or_else(|| {
                 Fault::new(ErrorCode::CapabilityMissing, "backend disabled")

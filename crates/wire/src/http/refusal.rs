@@ -4,8 +4,9 @@ use axum::{
     body::Body,
     http::{HeaderValue, Response, StatusCode, header},
 };
-use pintle_contract::{Fault, RequestId, Stage};
+use pintle_contract::{ErrorCode, Fault, RequestId, Stage};
 use pintle_engine::Refused;
+use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 
 use super::{Shared, facts::RequestFacts};
@@ -29,6 +30,14 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
 /// The status of a fault.
 pub(crate) fn status(fault: &Fault) -> StatusCode {
     StatusCode::from_u16(fault.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The status of an error on `/mcp`, in every revision: a missing scope shows, everything else is inside a 200, because
+/// some clients end their session on anything else.
+pub(crate) fn error_status(error: &ErrorData) -> StatusCode {
+    let forbidden = ErrorCode::Forbidden.row();
+    let is_forbidden = error.code.0 == forbidden.json_rpc;
+    is_forbidden.then(|| StatusCode::from_u16(forbidden.http).ok()).flatten().unwrap_or(StatusCode::OK)
 }
 
 /// A refusal with a status and a number that the protocol, not the table, gives it.

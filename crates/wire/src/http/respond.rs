@@ -40,6 +40,8 @@ pub(crate) async fn respond(
             None => empty(StatusCode::NO_CONTENT),
         };
     }
+    // The status of a response cannot change once it has begun, however busy the server is.
+    stream.until_authorized().await;
     let beginning = tokio::time::timeout(AT_ONCE, stream.beginning()).await;
     watch.relieve();
     match beginning {
@@ -72,4 +74,45 @@ pub(crate) fn event_response(reader: Reader) -> Response<Body> {
     // A proxy that gathers events would defeat their purpose.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EITHER: Accepts = Accepts { json: true, events: true };
+
+    /// Answers a request whose stream is told something after a minute, which passes at once.
+    async fn response_to(
+        stream: &Arc<EventStream>,
+        after_a_minute: impl Fn(&Arc<EventStream>),
+    ) -> Response<Body> {
+        let answered = respond(stream, EITHER, ReadStyle::default(), |_| {});
+        let told = async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            after_a_minute(stream);
+        };
+        tokio::join!(answered, told).0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_does_not_begin_before_it_is_known_whether_a_scope_is_missing() {
+        let refused = |stream: &Arc<EventStream>| stream.reply("{}".into(), StatusCode::FORBIDDEN);
+        let stream = EventStream::new(0, Arc::default());
+        stream.await_authorization();
+        let response = response_to(&stream, refused).await;
+        assert_eq!((response.status(), is_events(&response)), (StatusCode::FORBIDDEN, false));
+        // Once it is known, a reply that takes its time does not hold up the response.
+        let stream = EventStream::new(0, Arc::default());
+        stream.await_authorization();
+        stream.authorized();
+        let response = response_to(&stream, refused).await;
+        assert_eq!((response.status(), is_events(&response)), (StatusCode::OK, true));
+        // Nobody is kept waiting for what never comes.
+        for end in [EventStream::end, |stream: &EventStream| stream.push("{}".into())] {
+            let stream = EventStream::new(0, Arc::default());
+            stream.await_authorization();
+            assert!(is_events(&response_to(&stream, |stream| end(stream)).await));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use axum::{
     http::{Response, StatusCode},
 };
 use pintle_contract::{Dialect, Fault, Stage};
-use pintle_engine::{CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused, Target};
+use pintle_engine::{CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused};
 use rmcp::ServerHandler;
 
 use tokio_util::sync::CancellationToken;
@@ -77,9 +77,8 @@ async fn call<H: ServerHandler + Clone>(
         opened.meta.progress_token = opened.id.as_ref().map(|id| id.key().into());
     }
     let target = direct::target(opened.method);
-    let may_tell =
-        accepts.events && (opened.meta.progress_token.is_some() || matches!(target, Target::Invoke));
-    let progress = may_tell.then(|| -> Arc<dyn ProgressSink> {
+    stream.await_authorization();
+    let progress = accepts.events.then(|| -> Arc<dyn ProgressSink> {
         let (engine, listener) = (Arc::clone(&shared.engine), Arc::clone(&stream));
         Arc::new(direct::DirectProgress { engine, listener, id: opened.id.clone() })
     });

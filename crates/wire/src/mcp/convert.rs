@@ -38,6 +38,11 @@ fn is_protocol_failure(fault: &Fault) -> bool {
     fault.code == ErrorCode::InvalidRequest && fault.stage < Stage::Arguments
 }
 
+/// Whether the caller lacks a scope. A place that nobody may change is another matter.
+pub(crate) fn is_missing_scope(fault: &Fault) -> bool {
+    fault.code == ErrorCode::Forbidden && fault.stage == Stage::Authorize
+}
+
 /// A fault as an error of the protocol.
 pub(crate) fn error(fault: &Fault) -> ErrorData {
     ErrorData::new(McpErrorCode(fault.json_rpc_code()), fault.message.clone(), Some(json!(fault)))

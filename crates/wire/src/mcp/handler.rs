@@ -3,7 +3,9 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use pintle_contract::Meta;
-use pintle_engine::{CallRequest, CancelReason, Engine, LARGE, Outcome, Resources, Target, aside_if};
+use pintle_engine::{
+    CallRequest, CancelReason, Engine, LARGE, Outcome, Resources, Target, Transport, aside_if,
+};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -80,6 +82,12 @@ fn meta(context: &RequestContext<RoleServer>) -> Meta {
     }
 }
 
+/// Over HTTP a missing scope shows in the status, and the body of such a response is an error of the protocol.
+fn is_http(context: &RequestContext<RoleServer>) -> bool {
+    let origin = context.extensions.get::<Origin>();
+    origin.is_some_and(|origin| matches!(origin.transport, Transport::Http { .. }))
+}
+
 /// Every list is told whole, so no cursor was ever given out.
 fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match page.and_then(|page| page.cursor) {
@@ -121,6 +129,12 @@ impl ServerHandler for McpHandler {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let outcome = self.call(Target::Tool(request.name.into_owned()), arguments, &context).await?;
+        if let Outcome::Fault(fault) = &outcome
+            && is_http(&context)
+            && convert::is_missing_scope(fault)
+        {
+            return Err(convert::error(fault));
+        }
         aside_if(outcome.is_large(), || convert::tool_result(outcome)).map(Into::into)
     }
 

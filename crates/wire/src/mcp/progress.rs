@@ -21,6 +21,10 @@ impl<L: Listener> ProgressSink for McpProgress<L> {
         let frame = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
         self.listener.tell(format!("{frame}\n"));
     }
+
+    fn authorized(&self) {
+        self.listener.authorized();
+    }
 }
 
 fn params(token: &Value, id: &RequestId, tool: &str, event: &ProgressEvent, now: &str) -> Value {

@@ -50,6 +50,12 @@ impl ReplyStream {
     pub fn close(&self) {
         self.0.send_reader_away();
     }
+
+    /// The call cannot be refused for want of a scope any more, so its response may begin before its reply. For
+    /// calls that do not go through the engine, which says so itself.
+    pub fn authorized(&self) {
+        self.0.authorized();
+    }
 }
 
 /// How a client takes its reply.
@@ -246,6 +252,10 @@ fn origin<H>(
     cancel: Arc<Cancel>,
     facts: &RequestFacts,
 ) -> Origin {
+    // What needs scopes. The engine says when they are checked.
+    if matches!(opened.method.as_str(), "tools/call" | "resources/read") {
+        stream.await_authorization();
+    }
     let (engine, listener) = (Arc::clone(&shared.engine), Arc::clone(stream));
     let progress: Arc<dyn ProgressSink> = Arc::new(McpProgress { engine, listener, id: id.clone() });
     Origin {

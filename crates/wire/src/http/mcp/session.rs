@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    http::{respond::is_events, room::Room, stream::EventStream},
+    http::{refusal::error_status, respond::is_events, room::Room, stream::EventStream},
     mcp::{Gone, Origin, Pending, Waiting, message},
 };
 
@@ -298,7 +298,7 @@ impl Session {
                 if let ServerResult::InitializeResult(result) = &response.result {
                     self.learn_revision(result.protocol_version.as_str());
                 }
-                self.settle(&response.id, |id| message::result_frame(id, response.result));
+                self.settle(&response.id, StatusCode::OK, |id| message::result_frame(id, response.result));
                 None
             }
             JsonRpcMessage::Error(error) => {
@@ -306,7 +306,8 @@ impl Session {
                 if *number == NumberOrString::Number(FIRST) {
                     self.has_failed.store(true, Ordering::Relaxed);
                 }
-                let waiting = self.settle(number, |id| message::error_frame(id, &error.error))?;
+                let status = error_status(&error.error);
+                let waiting = self.settle(number, status, |id| message::error_frame(id, &error.error))?;
                 Some((waiting, error.error))
             }
             other => {
@@ -321,6 +322,7 @@ impl Session {
     fn settle(
         &self,
         number: &NumberOrString,
+        status: StatusCode,
         frame: impl FnOnce(&RequestId) -> String,
     ) -> Option<Waiting<ReplyTo>> {
         let waiting = self.pending.settle(number)?;
@@ -329,7 +331,7 @@ impl Session {
             waiting.reply_to.stream.end();
             return None;
         }
-        waiting.reply_to.stream.reply(frame(&waiting.id), StatusCode::OK);
+        waiting.reply_to.stream.reply(frame(&waiting.id), status);
         Some(waiting)
     }
 

@@ -7,7 +7,7 @@ use pintle_contract::{PROTOCOL_VERSION_KEY, RequestId};
 use rmcp::{
     RoleServer, ServerHandler,
     model::{
-        ClientJsonRpcMessage, ErrorCode, InitializeRequestParams, JsonRpcMessage, ProtocolVersion,
+        ClientJsonRpcMessage, ErrorCode, ErrorData, InitializeRequestParams, JsonRpcMessage, ProtocolVersion,
         ServerJsonRpcMessage,
     },
     service::serve_directly_with_ct,
@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    http::stream::EventStream,
+    http::{refusal::error_status, stream::EventStream},
     mcp::{Asked, Gone, Origin, message},
 };
 
@@ -81,7 +81,7 @@ impl Transport<RoleServer> for SingleTransport {
                 self.answered.cancel();
             }
             JsonRpcMessage::Error(error) => {
-                let status = status_of(error.error.code);
+                let status = stateless_status(&error.error);
                 self.stream.reply(message::error_frame(&self.id, &error.error), status);
                 failed = Some((self.asked.clone(), self.id.clone(), error.error));
                 self.answered.cancel();
@@ -109,13 +109,13 @@ impl Transport<RoleServer> for SingleTransport {
     }
 }
 
-/// The statuses that the protocol has for its own errors; everything else is inside a 200.
-fn status_of(code: ErrorCode) -> StatusCode {
-    match code {
+/// The statuses that this revision has for its own errors.
+fn stateless_status(error: &ErrorData) -> StatusCode {
+    match error.code {
         ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
         | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
         | ErrorCode::HEADER_MISMATCH => StatusCode::BAD_REQUEST,
-        _ => StatusCode::OK,
+        _ => error_status(error),
     }
 }

@@ -46,6 +46,8 @@ struct State {
     ended: Option<Instant>,
     /// The status of a response that holds the reply alone.
     status: StatusCode,
+    /// Whether the call may still be refused for want of a scope, which shows in the status.
+    awaits_authorization: bool,
     /// Which reader has the stream; they are counted from 1, and 0 is nobody.
     reader: u64,
     readers: u64,
@@ -91,6 +93,10 @@ impl EventId {
 impl Listener for Arc<EventStream> {
     fn tell(&self, frame: String) {
         self.push(frame);
+    }
+
+    fn authorized(&self) {
+        EventStream::authorized(self);
     }
 }
 
@@ -201,6 +207,32 @@ impl EventStream {
     #[cfg(test)]
     fn bytes(&self) -> usize {
         self.lock().events.iter().map(|event| event.json.len()).sum()
+    }
+
+    /// The reply may be a refusal for want of a scope, whose status is another, until [`EventStream::authorized`].
+    pub(crate) fn await_authorization(&self) {
+        self.lock().awaits_authorization = true;
+    }
+
+    /// No scope is missing: the response may begin.
+    pub(crate) fn authorized(&self) {
+        self.lock().awaits_authorization = false;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until no scope is missing, or something has come.
+    pub(crate) async fn until_authorized(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let state = self.lock();
+                if !state.awaits_authorization || state.count > 0 || state.ended.is_some() {
+                    return;
+                }
+            }
+            changed.await;
+        }
     }
 
     /// Waits for the first event.
