@@ -993,8 +993,8 @@ fn refusals_of_http_are_logged_once_with_what_is_known() {
 fn requests_without_a_body_that_are_refused_leave_one_record_each() {
     let server = start();
     let unknown = "11111111-1111-4111-8111-111111111111";
-    let cases: [(&[(&str, &str)], u16, &str); 5] = [
-        (&[("mcp-protocol-version", MODERN)], 405, "INVALID_REQUEST"),
+    let cases = [
+        (&[("mcp-protocol-version", MODERN)][..], 405, "INVALID_REQUEST"),
         (&[("mcp-protocol-version", "1999-01-01")], 400, "INVALID_REQUEST"),
         (&[("mcp-protocol-version", LEGACY), ("mcp-protocol-version", LEGACY)], 400, "INVALID_REQUEST"),
         (&[], 400, "INVALID_REQUEST"),
