@@ -5,19 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Server, Setup,
+    Setup,
     http::{Client, MODERN, initialize, modern},
-    request, rounds, wait_until,
+    request, resident_memory, rounds, wait_until,
 };
 
 const LEGACY: &str = "2025-11-25";
-
-/// The memory that a server takes, in MiB.
-fn memory(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
-    line.trim().split(' ').next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number") / 1024
-}
 
 fn echo(value: Value) -> Value {
     json!({"name": "test_echo", "arguments": {"value": value}})
@@ -148,7 +141,7 @@ fn slow_requests_and_clients_that_never_read_hold_up_nobody() {
     const NEVER_READING: usize = 60;
     let server = Setup::fixtures().http().start();
     server.connect().get("/healthz");
-    let before = memory(&server);
+    let before = resident_memory(server.pid());
     // Heads and bodies that never come to their end.
     let mut slow: Vec<Client> = Vec::new();
     for number in 0..SLOW {
@@ -181,7 +174,7 @@ fn slow_requests_and_clients_that_never_read_hold_up_nobody() {
     // freed is given back while it works on.
     wait_until("the server has grown by less than 256 MiB", || {
         client.modern(json!(1), "tools/call", echo(json!(1))).result();
-        memory(&server).saturating_sub(before) < 256
+        resident_memory(server.pid()).saturating_sub(before) < 256
     });
     drop((slow, never_reading));
     wait_until("the connections are closed", || server.metric("pintle_http_connections") <= 2);
@@ -193,7 +186,7 @@ fn a_thousand_idle_streams_cost_little_and_leave_nothing() {
     let server = Setup::fixtures().http().start();
     let client = server.session(LEGACY);
     let (tasks, files) = (server.metric("pintle_tasks"), server.metric("process_open_fds"));
-    let before = memory(&server);
+    let before = resident_memory(server.pid());
     let mut streams = Vec::with_capacity(STREAMS);
     for _ in 0..STREAMS {
         let mut stream = server.session(LEGACY);
@@ -208,7 +201,7 @@ fn a_thousand_idle_streams_cost_little_and_leave_nothing() {
         let answer = working.call(json!(number), "tools/call", echo(json!(number)));
         assert_eq!(answer.result()["structuredContent"]["value"], json!(number));
     }
-    let grown = memory(&server).saturating_sub(before);
+    let grown = resident_memory(server.pid()).saturating_sub(before);
     assert!(grown < 128, "it grew by {grown} MiB");
     for (mut stream, mut response) in streams {
         let mut other = stream.again();

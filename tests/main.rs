@@ -24,6 +24,7 @@ mod paths;
 mod progress;
 mod race;
 mod readme;
+mod reply_memory;
 mod revisions;
 mod schema_suite;
 mod scopes;

@@ -50,6 +50,23 @@ pub fn hash(bytes: impl AsRef<[u8]>) -> String {
     pintle_files::Hash::of(bytes.as_ref()).to_string()
 }
 
+/// The memory that a process has in use now, in MiB.
+pub fn resident_memory(pid: u32) -> u64 {
+    memory(pid, "VmRSS:")
+}
+
+/// The most memory that a process ever had in use, in MiB.
+pub fn peak_memory(pid: u32) -> u64 {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a size");
+    let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kibibytes >> 10
+}
+
 /// The folder of the project's own test data.
 pub fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").canonicalize().expect("test data")

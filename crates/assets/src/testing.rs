@@ -112,8 +112,9 @@ pub(crate) async fn call_engine(engine: &Engine, tool: &str, arguments: Value) -
         idempotency_key: None,
         cancel: Arc::new(Cancel::default()),
         progress: None,
+        reply_factor: 1,
     };
-    engine.call(request).await
+    engine.call(request).await.outcome
 }
 
 /// The JSON of a call's result and the code of its failure.
@@ -125,7 +126,7 @@ pub(crate) async fn answer(
     let outcome = call(assets, tool, arguments).await;
     match &outcome {
         Outcome::Fault(fault) => (fault.message.clone(), Some(fault.code)),
-        Outcome::Success(json) | Outcome::Declined(json, _) => (json.to_string(), outcome.code()),
+        Outcome::Success(json) | Outcome::Declined(json, _) => (json.get().to_owned(), outcome.code()),
     }
 }
 
@@ -133,7 +134,7 @@ pub(crate) async fn answer(
 pub(crate) async fn failure_message(assets: &Arc<Assets>, tool: &str, arguments: Value) -> String {
     match call(assets, tool, arguments).await {
         Outcome::Declined(_, failure) => failure.message,
-        Outcome::Success(json) => json.to_string(),
+        Outcome::Success(json) => json.get().to_owned(),
         Outcome::Fault(fault) => fault.to_string(),
     }
 }

@@ -1,4 +1,8 @@
 //! Slots for running calls, and a bounded queue for those that wait.
+//!
+//! A call needs two things to run. Its **slot** is free again when the tool has finished. Its **result permit** is free
+//! again when the result has its reservation in the reply budget, or needs none. So clients that do not read keep no slot,
+//! and still the results that wait for memory are bounded in number.
 
 use std::sync::{
     Arc,
@@ -6,15 +10,28 @@ use std::sync::{
 };
 
 use pintle_contract::{ErrorCode, Fault, Stage};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use tokio_util::sync::CancellationToken;
 
 use crate::cancel::{Cancel, CancelReason};
 
+/// How many results there may be for each slot that are not reserved yet: one that is being made, one that waits.
+const RESULTS_PER_SLOT: usize = 2;
+
+/// What a call holds that may run.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    /// Given back when the tool has finished.
+    pub(crate) slot: OwnedSemaphorePermit,
+    /// Given back when the result is reserved.
+    pub(crate) result: OwnedSemaphorePermit,
+}
+
 /// Who may run now, who waits, and who is turned away.
 pub(crate) struct Admission {
     slots: Arc<Semaphore>,
+    results: Arc<Semaphore>,
     running_limit: usize,
     waiting: AtomicUsize,
     waiting_limit: usize,
@@ -25,6 +42,7 @@ impl Admission {
     pub(crate) fn new(running_limit: usize, waiting_limit: usize) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(running_limit)),
+            results: Arc::new(Semaphore::new(RESULTS_PER_SLOT * running_limit)),
             running_limit,
             waiting: AtomicUsize::new(0),
             waiting_limit,
@@ -43,12 +61,19 @@ impl Admission {
         self.stopped.cancel();
     }
 
-    /// A slot, at once or after waiting in the queue.
-    pub(crate) async fn admit(&self, cancel: &Cancel) -> Result<OwnedSemaphorePermit, Fault> {
-        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
-            return Ok(slot);
+    /// A slot and a result permit, at once or after waiting in the queue.
+    pub(crate) async fn admit(&self, cancel: &Cancel) -> Result<Admitted, Fault> {
+        if let Ok(result) = Arc::clone(&self.results).try_acquire_owned()
+            && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
+        {
+            return Ok(Admitted { slot, result });
         }
         let _place = self.take_place()?;
+        let admitted = async {
+            let result = Arc::clone(&self.results).acquire_owned().await?;
+            let slot = Arc::clone(&self.slots).acquire_owned().await?;
+            Ok::<_, AcquireError>(Admitted { slot, result })
+        };
         tokio::select! {
             biased;
             () = cancel.token().cancelled() => Err(cancel.cancelled_fault().at(Stage::Admission)),
@@ -56,9 +81,7 @@ impl Admission {
                 cancel.cancel(CancelReason::Stopping);
                 Err(cancel.cancelled_fault().at(Stage::Admission))
             }
-            slot = Arc::clone(&self.slots).acquire_owned() => {
-                slot.map_err(|_| Fault::internal("the queue is closed"))
-            }
+            admitted = admitted => admitted.map_err(|_| Fault::internal("the queue is closed")),
         }
     }
 
@@ -89,6 +112,7 @@ impl Drop for Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
 
     #[tokio::test]
     async fn a_full_queue_turns_away_and_a_freed_slot_lets_in() {
@@ -107,6 +131,22 @@ mod tests {
         drop(slot);
         waiter.await.expect("joins").expect("the second runs");
         assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
+    }
+
+    #[tokio::test]
+    async fn results_that_wait_for_memory_keep_new_calls_in_the_queue_although_slots_are_free() {
+        let (admission, cancel) = (Admission::new(1, 1), Cancel::default());
+        let mut unreserved = Vec::new();
+        for _ in 0..RESULTS_PER_SLOT {
+            let Admitted { slot, result } = admission.admit(&cancel).await.expect("runs");
+            drop(slot);
+            unreserved.push(result);
+        }
+        let mut next = std::pin::pin!(admission.admit(&cancel));
+        assert!(next.as_mut().now_or_never().is_none());
+        assert_eq!(admission.load(), (0, 1));
+        unreserved.pop();
+        assert!(next.await.is_ok());
     }
 
     #[tokio::test]

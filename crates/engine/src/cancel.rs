@@ -94,6 +94,11 @@ impl Cancel {
         self.settle(FINISHED)
     }
 
+    /// Whether the call comes to its own end, whatever happens.
+    pub(crate) fn is_committed(&self) -> bool {
+        self.state.load(Ordering::Acquire) == FINISHED
+    }
+
     /// Marks the call as over its deadline. Says whether it is: not if it was cancelled or comes to its own end.
     pub(crate) fn expire(&self) -> bool {
         self.settle(EXPIRED)

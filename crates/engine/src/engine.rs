@@ -11,11 +11,15 @@ use std::{
 use futures_util::FutureExt;
 use pintle_contract::{ErrorCode, Fault, Fingerprint, Meta, RequestId, Stage, fingerprint};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::{
-    admission::Admission,
+    admission::{Admission, Admitted},
     aside::{LARGE, aside_if},
+    budget::{ReplyBudget, Reservation},
     cancel::Cancel,
     catalogue::{Catalogue, CatalogueError, Entry},
     clock::Clock,
@@ -43,6 +47,10 @@ pub struct Options {
     pub timeouts: Timeouts,
     /// The largest result, in bytes.
     pub max_result_bytes: usize,
+    /// The memory that replies may take until they are written, in bytes.
+    pub reply_memory: usize,
+    /// How long a result may wait for that memory.
+    pub reply_patience: Duration,
     /// Whether a wrong envelope is refused.
     pub envelope: EnvelopeMode,
     /// Fixes ids and times in logs and progress.
@@ -59,6 +67,8 @@ impl Default for Options {
             waiting: 64,
             timeouts: Timeouts::default(),
             max_result_bytes: 8 << 20,
+            reply_memory: 128 << 20,
+            reply_patience: Duration::from_secs(60),
             envelope: EnvelopeMode::default(),
             deterministic: false,
             tooling_version: "unknown".into(),
@@ -152,15 +162,25 @@ pub struct CallRequest {
     pub cancel: Arc<Cancel>,
     /// Where progress goes, if the caller can be told; it is sent if `meta` has a token.
     pub progress: Option<Arc<dyn ProgressSink>>,
+    /// How many bytes the reply takes at most, as a multiple of the result's: what its reservation is made for.
+    pub reply_factor: usize,
+}
+
+/// The outcome of a call, with the memory that is reserved for its reply until that is written.
+pub struct Reply {
+    /// How the call ended.
+    pub outcome: Outcome,
+    /// To be kept until the reply's frame is written or dropped.
+    pub reservation: Reservation,
 }
 
 /// How a call ended. Results are compact JSON texts: what travels, and many times smaller than values.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// With a result.
-    Success(Arc<str>),
+    Success(Arc<RawValue>),
     /// With a result that tells of a failure in the toolset's own words.
-    Declined(Arc<str>, Failure),
+    Declined(Arc<RawValue>, Failure),
     /// With an error.
     Fault(Fault),
 }
@@ -168,7 +188,10 @@ pub enum Outcome {
 impl Outcome {
     /// A success with this object.
     pub fn success(value: &Value) -> Self {
-        Self::Success(value.to_string().into())
+        match to_raw_value(value) {
+            Ok(json) => Self::Success(json.into()),
+            Err(_) => Self::Fault(unwritable()),
+        }
     }
 
     /// The error code, if it failed.
@@ -191,7 +214,7 @@ impl Outcome {
     /// Whether it takes long to parse or to write.
     pub fn is_large(&self) -> bool {
         match self {
-            Self::Success(json) | Self::Declined(json, _) => json.len() > LARGE,
+            Self::Success(json) | Self::Declined(json, _) => json.get().len() > LARGE,
             Self::Fault(_) => false,
         }
     }
@@ -199,9 +222,16 @@ impl Outcome {
     /// The size of the result or error object as it travels.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Success(json) | Self::Declined(json, _) => json.len(),
+            Self::Success(json) | Self::Declined(json, _) => json.get().len(),
             Self::Fault(fault) => json_size(fault),
         }
+    }
+}
+
+impl Reply {
+    /// An error is short: it needs no reservation.
+    fn fault(fault: Fault) -> Self {
+        Self { outcome: Outcome::Fault(fault), reservation: Reservation::default() }
     }
 }
 
@@ -214,6 +244,7 @@ pub struct Engine {
     envelope_schema: Arc<CompiledSchema>,
     tool_io_schema: Arc<CompiledSchema>,
     admission: Admission,
+    budget: ReplyBudget,
     idempotency: IdempotencyStore,
     clock: Clock,
     log: CallLog,
@@ -238,6 +269,7 @@ impl Engine {
             envelope_schema: registry.load_envelope().map_err(CatalogueError::BadSchema)?,
             tool_io_schema: registry.load_invocation().map_err(CatalogueError::BadSchema)?,
             admission: Admission::new(options.running, options.waiting),
+            budget: ReplyBudget::new(options.reply_memory, options.reply_patience),
             idempotency: IdempotencyStore::default(),
             clock: Clock::new(options.deterministic),
             metrics: Metrics::new(),
@@ -259,6 +291,16 @@ impl Engine {
     /// Cancels the calls that wait for a slot: the server is stopping.
     pub fn stop_waiting(&self) {
         self.admission.stop_waiting();
+    }
+
+    /// How many calls can run or wait.
+    pub fn capacity(&self) -> usize {
+        self.options.running + self.options.waiting
+    }
+
+    /// The memory of replies.
+    pub fn reply_budget(&self) -> &ReplyBudget {
+        &self.budget
     }
 
     /// The clock of logs and progress.
@@ -323,21 +365,26 @@ impl Engine {
 
     /// Takes a call from its method to its outcome. The caller of this function owes the client the
     /// one reply, unless the call was cancelled silently.
-    pub async fn call(&self, request: CallRequest) -> Outcome {
+    pub async fn call(&self, request: CallRequest) -> Reply {
         let mut record = CallRecord::new(&request);
         let cancel = Arc::clone(&request.cancel);
-        let outcome = match self.resolve(request, &mut record) {
-            Err(fault) => Outcome::Fault(fault),
-            Ok(Resolved::Discovery(value)) => Outcome::success(&value),
+        let Reply { outcome, mut reservation } = match self.resolve(request, &mut record) {
+            Err(fault) => Reply::fault(fault),
+            Ok(Resolved::Discovery(value)) => {
+                self.reserved(Outcome::success(&value), record.reply_factor, &cancel).await
+            }
             Ok(Resolved::Call(call)) => self.call_tool(call, &mut record).await,
         };
         // From here on it is too late to cancel; if it was cancelled, nothing else may be told.
         let outcome = match cancel.finish() {
-            Err(fault) if outcome.code() != Some(ErrorCode::Cancelled) => Outcome::Fault(fault),
+            Err(fault) if outcome.code() != Some(ErrorCode::Cancelled) => {
+                reservation = Reservation::default();
+                Outcome::Fault(fault)
+            }
             _ => outcome,
         };
         self.log_call(&record, &outcome).await;
-        outcome
+        Reply { outcome, reservation }
     }
 
     /// Step 3: the method, and the tool.
@@ -367,10 +414,10 @@ impl Engine {
     }
 
     /// Steps 4 to 9.
-    async fn call_tool(&self, call: ToolCall, record: &mut CallRecord) -> Outcome {
+    async fn call_tool(&self, call: ToolCall, record: &mut CallRecord) -> Reply {
         let ToolCall { tool, arguments, caller, cancel, progress, idempotency_key } = call;
         if let Err(fault) = check_arguments(&tool, &arguments) {
-            return Outcome::Fault(fault);
+            return Reply::fault(fault);
         }
         // The arguments are gone once the work is prepared.
         let key = idempotency_key.map(|key| {
@@ -379,7 +426,7 @@ impl Engine {
         });
         let work = match prepare(&tool, arguments, &caller) {
             Ok(work) => work,
-            Err(fault) => return Outcome::Fault(fault),
+            Err(fault) => return Reply::fault(fault),
         };
         if let Some(progress) = &progress {
             progress.authorized();
@@ -390,18 +437,26 @@ impl Engine {
             Ok(Some(Known::Outcome { outcome, attempt })) => {
                 record.attempt = attempt;
                 record.cache_hit = true;
-                return outcome;
+                return self.reserved(outcome, record.reply_factor, &cancel).await;
             }
-            Err(fault) => return Outcome::Fault(fault),
+            Err(fault) => return Reply::fault(fault),
         };
         let progress =
             Progress::new(progress, record.meta.progress_token.as_ref(), &tool.tool.definition().name);
-        let outcome = self.run(&tool, work, caller, &cancel, progress).await;
+        let reply = self.run(&tool, work, caller, &cancel, progress, record.reply_factor).await;
         // What really happened is kept for the key, also when a late cancel hides it from this reply.
         if let Some(ticket) = ticket {
-            ticket.finish(&outcome);
+            ticket.finish(&reply.outcome);
         }
-        outcome
+        reply
+    }
+
+    /// The reply of an outcome that is there already.
+    async fn reserved(&self, outcome: Outcome, reply_factor: usize, cancel: &Cancel) -> Reply {
+        match self.budget.reserve(reply_factor * outcome.bytes(), cancel).await {
+            Ok(reservation) => Reply { outcome, reservation },
+            Err(fault) => Reply::fault(fault),
+        }
     }
 
     /// Step 6: what an idempotency key knows.
@@ -427,22 +482,24 @@ impl Engine {
         caller: Arc<Caller>,
         cancel: &Arc<Cancel>,
         progress: Progress,
-    ) -> Outcome {
+        reply_factor: usize,
+    ) -> Reply {
         let name = &tool.tool.definition().name;
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
-            let slot = Arc::new(self.admission.admit(cancel).await?);
+            let Admitted { slot, result } = self.admission.admit(cancel).await?;
             let context = CallContext {
                 caller,
                 ended,
                 progress: progress.clone(),
                 cancel: Arc::clone(cancel),
-                _slot: Some(slot),
+                _slot: Some(Arc::new(slot)),
                 largest_result: self.options.max_result_bytes,
             };
             let work = AssertUnwindSafe(async { (work.run)(context).await }).catch_unwind();
-            work.await.unwrap_or_else(|_| Err(panicked()))
+            let answer = work.await.unwrap_or_else(|_| Err(panicked()))?;
+            Ok((answer, result))
         };
         let mut work = pin!(work);
         let mut deadline = pin!(missed_deadline(self.options.timeouts.of(name)).fuse());
@@ -456,30 +513,40 @@ impl Engine {
             }
         };
         progress.close(came_to_its_end);
-        match result {
-            Ok(answer) => aside_if(answer.is_large, || self.check_output(tool, answer)),
-            Err(fault) => Outcome::Fault(fault),
-        }
+        let (answer, result_permit) = match result {
+            Ok(finished) => finished,
+            Err(fault) => return Reply::fault(fault),
+        };
+        let size = match aside_if(answer.is_large, || self.check_output(tool, &answer)) {
+            Ok(size) => size,
+            Err(fault) => return Reply::fault(fault),
+        };
+        let reservation = match self.budget.reserve(reply_factor * size, cancel).await {
+            Ok(reservation) => reservation,
+            // What has been done is told, whatever memory that takes.
+            Err(_) if cancel.is_committed() || answer.took_effect() => Reservation::default(),
+            Err(fault) => return Reply::fault(fault),
+        };
+        drop(result_permit);
+        let outcome = aside_if(answer.is_large, || serialize(answer));
+        Reply { outcome, reservation }
     }
 
-    fn check_output(&self, tool: &Entry, answer: Answer) -> Outcome {
+    /// Step 9: checks a result, and gives the size of its JSON.
+    fn check_output(&self, tool: &Entry, answer: &Answer) -> Result<usize, Fault> {
         if !tool.output.accepts(&answer.value) {
             let wrong = tool.output.mismatches(&answer.value, "field");
             let told: Vec<_> = wrong.iter().take(3).map(|m| m.message.as_str()).collect();
-            return Outcome::Fault(Fault::new(
+            return Err(Fault::new(
                 ErrorCode::InvalidOutput,
                 format!("the tool broke its own output schema: {}", told.join("; ")),
             ));
         }
-        let json: Arc<str> = answer.value.to_string().into();
-        let (size, limit) = (json.len(), self.options.max_result_bytes);
+        let (size, limit) = (json_size(&answer.value), self.options.max_result_bytes);
         if size > limit {
-            return Outcome::Fault(result_too_large(size, limit));
+            return Err(result_too_large(size, limit));
         }
-        match answer.failure {
-            None => Outcome::Success(json),
-            Some(failure) => Outcome::Declined(json, failure),
-        }
+        Ok(size)
     }
 
     async fn log_call(&self, record: &CallRecord, outcome: &Outcome) {
@@ -539,6 +606,7 @@ struct CallRecord {
     attempt: u32,
     cache_hit: bool,
     input_bytes: usize,
+    reply_factor: usize,
 }
 
 impl CallRecord {
@@ -560,6 +628,7 @@ impl CallRecord {
             attempt: 1,
             cache_hit: false,
             input_bytes: json_size(&request.params),
+            reply_factor: request.reply_factor,
         }
     }
 }
@@ -591,6 +660,18 @@ async fn missed_deadline(timeout: Duration) -> Fault {
     Fault::new(ErrorCode::ToolTimeout, format!("the call ran for more than {millis} ms"))
         .timeout_ms(millis)
         .hint("ask for less, or raise the tool's timeout in the configuration")
+}
+
+fn serialize(answer: Answer) -> Outcome {
+    match (to_raw_value(&answer.value), answer.failure) {
+        (Ok(json), None) => Outcome::Success(json.into()),
+        (Ok(json), Some(failure)) => Outcome::Declined(json.into(), failure),
+        (Err(_), _) => Outcome::Fault(unwritable()),
+    }
+}
+
+fn unwritable() -> Fault {
+    Fault::internal("the result could not be written as JSON")
 }
 
 fn panicked() -> Fault {

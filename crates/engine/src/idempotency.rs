@@ -162,7 +162,7 @@ impl Drop for Ticket<'_> {
 mod tests {
     use super::*;
     use pintle_contract::fingerprint;
-    use serde_json::{Value, json};
+    use serde_json::{Value, json, value::RawValue};
 
     fn key(name: &str) -> Key {
         Key { caller: "me".into(), key: name.into() }
@@ -185,7 +185,7 @@ mod tests {
         run(&store, "k", Outcome::success(&json!({"n": 1}))).await;
         match store.look_up(key("k"), call(json!(1))).await.expect("no conflict") {
             Known::Outcome { outcome, attempt } => {
-                assert!(matches!(outcome, Outcome::Success(json) if &*json == r#"{"n":1}"#));
+                assert!(matches!(outcome, Outcome::Success(json) if json.get() == r#"{"n":1}"#));
                 assert_eq!(attempt, 2);
             }
             Known::Nothing(_) => panic!("forgotten"),
@@ -210,7 +210,12 @@ mod tests {
             message: String::new(),
             took_effect: true,
         };
-        run(&store, "k", Outcome::Declined("{}".into(), failure)).await;
+        run(
+            &store,
+            "k",
+            Outcome::Declined(RawValue::from_string("{}".into()).expect("JSON").into(), failure),
+        )
+        .await;
         let known = store.look_up(key("k"), call(json!(1))).await;
         assert!(matches!(known, Ok(Known::Outcome { .. })));
     }

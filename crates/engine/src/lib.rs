@@ -6,6 +6,7 @@
 
 mod admission;
 mod aside;
+mod budget;
 mod cancel;
 mod catalogue;
 mod clock;
@@ -24,15 +25,16 @@ mod schema;
 mod tool;
 
 pub use aside::{LARGE, aside_if};
+pub use budget::{ReplyBudget, Reservation, unread_replies};
 pub use cancel::{Cancel, CancelReason, InFlight};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use clock::Clock;
 pub use context::{CallContext, Caller, result_too_large};
-pub use engine::{CallRequest, Engine, Options, Outcome, Target, Timeouts, Transport};
+pub use engine::{CallRequest, Engine, Options, Outcome, Reply, Target, Timeouts, Transport};
 pub use envelope::{EnvelopeMode, Message, Opened, Refused};
 pub use log::{CallLog, Level};
 pub use metrics::Metrics;
-pub use outlet::{Outlet, OutletClosed};
+pub use outlet::{LargeFrame, Outlet, OutletClosed};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
 pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources, decode_address};
 pub use schema::{CompiledSchema, Mismatch, SchemaRegistry, ToolIo};

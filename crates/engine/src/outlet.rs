@@ -1,13 +1,17 @@
 //! A byte stream out of the process, written by a thread of its own.
 //!
-//! Frames are gathered in one buffer while the thread writes another, so a burst of small frames
-//! costs few system calls, and a reader that stops reading holds up nothing but its own stream. The
-//! buffer is bounded: who writes more waits, or is told that there is no room.
+//! Short frames are gathered in one buffer while the thread writes another, so a burst of them costs few system calls,
+//! and a reader that stops reading holds up nothing but its own stream. The buffer is bounded: who writes more waits, or
+//! is told that it is full.
+//!
+//! A large frame is queued as it is, without a copy, and holds its reservation in the reply budget until it is written.
+//! Of a client that does not read, the large frames that wait can be evicted: a short frame takes the place of each.
 //!
 //! Waking a thread takes longer than writing a small frame. Where a stream can tell that it would take one
 //! without waiting, and nothing else is on its way, whoever flushes writes it.
 
 use std::{
+    collections::VecDeque,
     io::{ErrorKind, Write},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -16,8 +20,12 @@ use std::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Reservation;
+
 /// What every pipe takes whole, if it takes anything.
 const SMALL: usize = 4096;
+/// How much of a large frame is written at a time, so that a reader's progress is noticed.
+const PIECE: usize = 64 << 10;
 
 /// The stream is gone: whoever read it has closed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +35,22 @@ pub struct OutletClosed;
 #[derive(Clone)]
 pub struct Outlet(Arc<Shared>);
 
+/// A frame that is queued as it is.
+pub struct LargeFrame {
+    /// What is to be written.
+    pub frame: String,
+    /// The memory that it takes.
+    pub reservation: Reservation,
+    /// What is written in its place if it is evicted.
+    pub instead: String,
+}
+
 struct Shared {
     state: Mutex<State>,
     /// Tells the thread that there is something to write.
     work: Condvar,
-    /// Tells writers that there is room, and flushers that all is written.
-    room: Notify,
+    /// Tells writers that the buffer has capacity again, and flushers that all is written.
+    drained: Notify,
     idle: Condvar,
     closed: CancellationToken,
     high_water: usize,
@@ -44,16 +62,37 @@ type Shortcut = dyn Fn(&[u8]) -> std::io::Result<bool> + Send + Sync;
 
 #[derive(Default)]
 struct State {
-    gathered: Vec<u8>,
+    /// What is to be written, in order. Only the last one can be added to, if it is a buffer.
+    queue: VecDeque<Chunk>,
+    /// How many bytes the buffers in the queue have.
+    buffered: usize,
+    /// A buffer to be used again.
+    spare: Vec<u8>,
     flush_wanted: bool,
     urgent: bool,
-    writing: bool,
+    /// Since when the stream has taken nothing, while something is being written.
+    writing_since: Option<Instant>,
     stopped: bool,
     failure: Option<std::io::Error>,
 }
 
+enum Chunk {
+    /// Short frames, one behind the other.
+    Buffer(Vec<u8>),
+    Large(LargeFrame),
+}
+
+impl Chunk {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Buffer(bytes) => bytes,
+            Self::Large(large) => large.frame.as_bytes(),
+        }
+    }
+}
+
 impl Outlet {
-    /// Starts the thread. Past `high_water` gathered bytes there is no room. The thread waits for
+    /// Starts the thread. Past `high_water` gathered bytes the buffer is full. The thread waits for
     /// `linger` before it writes, so that more can gather.
     pub fn new(
         name: &str,
@@ -85,7 +124,7 @@ impl Outlet {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             work: Condvar::new(),
-            room: Notify::new(),
+            drained: Notify::new(),
             idle: Condvar::new(),
             closed: CancellationToken::new(),
             high_water,
@@ -98,22 +137,42 @@ impl Outlet {
         Ok(outlet)
     }
 
-    /// Adds a frame, once there is room. It goes out at the next [`Outlet::flush`].
+    /// Adds a frame, once the buffer has capacity. It goes out at the next [`Outlet::flush`].
     pub async fn write(&self, frame: &[&[u8]]) -> Result<(), OutletClosed> {
+        while !self.gather(&mut self.0.lock(), frame)? {
+            self.has_capacity().await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a large frame, whatever else waits: its reservation bounds how many there can be.
+    pub fn write_large(&self, frame: LargeFrame) -> Result<(), OutletClosed> {
+        if self.is_closed() {
+            return Err(OutletClosed);
+        }
+        self.0.lock().queue.push_back(Chunk::Large(frame));
+        Ok(())
+    }
+
+    /// Resolves when the buffer of short frames is not full. Whoever asks first applies back-pressure to its client.
+    pub async fn has_capacity(&self) -> Result<(), OutletClosed> {
         loop {
-            let room = self.0.room.notified();
-            if self.gather(&mut self.0.lock(), frame)? {
+            let drained = self.0.drained.notified();
+            if self.is_closed() {
+                return Err(OutletClosed);
+            }
+            if self.0.lock().buffered < self.0.high_water {
                 return Ok(());
             }
             self.flush();
             tokio::select! {
-                () = room => {}
+                () = drained => {}
                 () = self.0.closed.cancelled() => return Err(OutletClosed),
             }
         }
     }
 
-    /// Adds a frame and sends it, if there is room right now. Says whether there was.
+    /// Adds a frame and sends it, if the buffer is not full. Says whether it was taken.
     pub fn offer(&self, frame: &[&[u8]]) -> bool {
         let mut state = self.0.lock();
         let taken = self.gather(&mut state, frame) == Ok(true);
@@ -132,23 +191,22 @@ impl Outlet {
     /// Sends what has gathered. Does not wait for it.
     pub fn flush(&self) {
         let mut state = self.0.lock();
-        let is_alone = !state.writing && !state.flush_wanted && !state.stopped;
+        let is_alone = state.writing_since.is_none() && !state.flush_wanted && !state.stopped;
+        let is_small = state.queue.len() == 1 && (1..=SMALL).contains(&state.buffered);
         match &self.0.shortcut {
-            Some(shortcut) if is_alone && (1..=SMALL).contains(&state.gathered.len()) => {
-                self.0.write_at_once(state, shortcut);
-            }
+            Some(shortcut) if is_alone && is_small => self.0.write_at_once(state, shortcut),
             _ => self.want_flush(&mut state),
         }
     }
 
     /// Sends what has gathered, waits until it is written, but no longer than `patience`, and ends
-    /// the thread. Says whether there is nothing left to wait for.
+    /// the thread. Returns true if everything was written or the stream is closed.
     pub fn finish(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut state = self.0.lock();
         state.stopped = true;
         self.0.work.notify_one();
-        while !self.0.closed.is_cancelled() && (state.writing || !state.gathered.is_empty()) {
+        while !self.0.closed.is_cancelled() && (state.writing_since.is_some() || !state.queue.is_empty()) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -157,6 +215,30 @@ impl Outlet {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+
+    /// How long the reader has taken nothing although something is being written to it.
+    pub fn stalled_for(&self) -> Duration {
+        self.0.lock().writing_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Evicts the large frames that wait: each is dropped, and the short frame that it brought takes its place. The one
+    /// that is being written has begun, so it stays.
+    pub fn evict_large(&self) {
+        let mut state = self.0.lock();
+        if !state.queue.iter().any(|chunk| matches!(chunk, Chunk::Large(_))) {
+            return;
+        }
+        let queue = std::mem::take(&mut state.queue);
+        let mut gathered = Vec::new();
+        for chunk in queue {
+            match chunk {
+                Chunk::Buffer(bytes) => gathered.extend_from_slice(&bytes),
+                Chunk::Large(large) => gathered.extend_from_slice(large.instead.as_bytes()),
+            }
+        }
+        state.buffered = gathered.len();
+        state.queue.push_back(Chunk::Buffer(gathered));
     }
 
     /// Why the stream could not be written, if it was not just closed by its reader.
@@ -182,10 +264,10 @@ impl Outlet {
     }
 
     fn want_flush(&self, state: &mut State) {
-        if !state.gathered.is_empty() && !state.flush_wanted {
+        if !state.queue.is_empty() && !state.flush_wanted {
             state.flush_wanted = true;
             // Whoever writes now looks afterwards.
-            if !state.writing {
+            if state.writing_since.is_none() {
                 self.0.work.notify_one();
             }
         }
@@ -195,11 +277,16 @@ impl Outlet {
         if self.0.closed.is_cancelled() {
             return Err(OutletClosed);
         }
-        if state.gathered.len() >= self.0.high_water {
+        if state.buffered >= self.0.high_water {
             return Ok(false);
         }
-        for part in frame {
-            state.gathered.extend_from_slice(part);
+        if !matches!(state.queue.back(), Some(Chunk::Buffer(_))) {
+            let buffer = std::mem::take(&mut state.spare);
+            state.queue.push_back(Chunk::Buffer(buffer));
+        }
+        if let Some(Chunk::Buffer(buffer)) = state.queue.back_mut() {
+            frame.iter().for_each(|part| buffer.extend_from_slice(part));
+            state.buffered += frame.iter().map(|part| part.len()).sum::<usize>();
         }
         Ok(true)
     }
@@ -208,23 +295,19 @@ impl Outlet {
 impl Shared {
     /// Writes what has gathered without the thread. Nobody else writes meanwhile.
     fn write_at_once(&self, mut state: MutexGuard<'_, State>, shortcut: &Shortcut) {
-        let mut batch = std::mem::take(&mut state.gathered);
-        state.writing = true;
+        let Some(chunk) = state.queue.pop_front() else { return };
+        let length = chunk.bytes().len();
+        state.buffered -= length;
+        state.writing_since = Some(Instant::now());
         drop(state);
-        let written = shortcut(&batch);
+        let written = shortcut(chunk.bytes());
         let mut state = self.lock();
-        state.writing = false;
+        state.writing_since = None;
         match written {
-            Ok(true) => {
-                batch.clear();
-                // The memory is used again.
-                if state.gathered.is_empty() {
-                    state.gathered = batch;
-                }
-            }
+            Ok(true) => state.keep_spare(chunk),
             Ok(false) => {
-                batch.append(&mut state.gathered);
-                state.gathered = batch;
+                state.buffered += length;
+                state.queue.push_front(chunk);
                 state.flush_wanted = true;
             }
             Err(error) => {
@@ -241,27 +324,41 @@ impl Shared {
     }
 
     fn write_all_to(&self, stream: &mut impl Write, linger: Duration) {
-        // A single huge frame should not keep its memory for ever.
-        const KEPT: usize = 1 << 20;
-        let mut batch = Vec::new();
-        while self.next_batch(&mut batch, linger) {
-            let written = stream.write_all(&batch).and_then(|()| stream.flush());
+        while let Some(chunk) = self.next_chunk(linger) {
+            let written = self.write_chunk(stream, chunk.bytes());
+            let mut state = self.lock();
             if let Err(error) = written {
-                self.lock().failure = Some(error);
-                self.close();
-                return;
+                state.failure = Some(error);
+                // Nobody will read them, so nothing is kept of them.
+                state.queue.clear();
+                drop(state);
+                return self.close();
             }
-            batch.clear();
-            batch.shrink_to(KEPT);
-            self.lock().writing = false;
+            state.writing_since = None;
+            state.keep_spare(chunk);
+            drop(state);
             self.idle.notify_all();
         }
     }
 
-    /// Waits for something to write. `false` at the end.
-    fn next_batch(&self, batch: &mut Vec<u8>, linger: Duration) -> bool {
+    fn write_chunk(&self, stream: &mut impl Write, mut rest: &[u8]) -> std::io::Result<()> {
+        while !rest.is_empty() {
+            match stream.write(&rest[..rest.len().min(PIECE)]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            // The reader takes something: it is not stalled.
+            self.lock().writing_since = Some(Instant::now());
+        }
+        stream.flush()
+    }
+
+    /// Waits for something to write. `None` at the end.
+    fn next_chunk(&self, linger: Duration) -> Option<Chunk> {
         let mut state = self.lock();
-        while state.writing || (!state.flush_wanted && !state.stopped) {
+        while state.writing_since.is_some() || (!state.flush_wanted && !state.stopped) {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if !linger.is_zero() && !state.stopped {
@@ -269,16 +366,16 @@ impl Shared {
             let waited = self.work.wait_timeout_while(state, linger, lingering);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        if state.gathered.is_empty() && state.stopped {
-            return false;
+        let chunk = state.queue.pop_front()?;
+        if let Chunk::Buffer(bytes) = &chunk {
+            state.buffered -= bytes.len();
         }
-        state.flush_wanted = false;
-        state.urgent = false;
-        state.writing = true;
-        std::mem::swap(&mut state.gathered, batch);
+        state.flush_wanted = !state.queue.is_empty();
+        state.urgent &= state.flush_wanted;
+        state.writing_since = Some(Instant::now());
         drop(state);
-        self.room.notify_waiters();
-        true
+        self.drained.notify_waiters();
+        Some(chunk)
     }
 
     fn close(&self) {
@@ -288,6 +385,19 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Keeps the memory of a written buffer for the next one, unless it is large.
+    fn keep_spare(&mut self, written: Chunk) {
+        const KEPT: usize = 1 << 20;
+        if let Chunk::Buffer(mut buffer) = written
+            && buffer.capacity() <= KEPT
+        {
+            buffer.clear();
+            self.spare = buffer;
+        }
     }
 }
 
@@ -383,6 +493,34 @@ mod tests {
             next[writer] += 1;
         }
         assert_eq!(next.iter().sum::<u32>(), expected);
+    }
+
+    #[tokio::test]
+    async fn large_frames_keep_their_turn_and_an_evicted_one_is_replaced_by_its_short_frame() {
+        let large = |frame: &str, instead: &str| LargeFrame {
+            frame: frame.into(),
+            reservation: Reservation::default(),
+            instead: instead.into(),
+        };
+        let (sender, receiver) = mpsc::sync_channel(0);
+        let outlet = Outlet::new("test", Gated(sender), 64, Duration::ZERO).expect("starts");
+        outlet.write_large(large("first ", "?")).expect("open");
+        outlet.flush();
+        // The thread has the first frame once it says that it is writing.
+        while outlet.0.lock().writing_since.is_none() {
+            tokio::task::yield_now().await;
+        }
+        outlet.write(&[b"a "]).await.expect("open");
+        outlet.write_large(large("second ", "evicted ")).expect("open");
+        outlet.write(&[b"b "]).await.expect("open");
+        outlet.evict_large();
+        outlet.write_large(large("third", "?")).expect("open");
+        outlet.flush();
+        let reader = std::thread::spawn(move || receiver.iter().flatten().collect::<Vec<u8>>());
+        assert!(outlet.finish(Duration::from_secs(10)));
+        drop(outlet);
+        let written = String::from_utf8(reader.join().expect("reads")).expect("text");
+        assert_eq!(written, "first a evicted b third");
     }
 
     #[tokio::test]

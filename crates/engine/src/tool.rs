@@ -81,6 +81,13 @@ pub struct Answer {
     pub is_large: bool,
 }
 
+impl Answer {
+    /// Whether it tells of a failure after something was changed all the same.
+    pub(crate) fn took_effect(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failure| failure.took_effect)
+    }
+}
+
 /// The input of a tool that takes no arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -269,6 +269,10 @@ pub struct ServeArguments {
     #[arg(long, value_name = "DURATION", env = "PINTLE_DRAIN")]
     pub drain: Option<String>,
 
+    /// How long a client may read nothing of what is written to it before its replies are evicted [default: 30s].
+    #[arg(long, value_name = "DURATION", env = "PINTLE_WRITE_TIMEOUT")]
+    pub write_timeout: Option<String>,
+
     /// How many calls run at the same time [default: twice the cores, at least 4].
     #[arg(long, value_name = "N", env = "PINTLE_RUNNING")]
     pub running: Option<usize>,

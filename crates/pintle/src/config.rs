@@ -45,6 +45,7 @@ pub struct FileConfig {
     pub max_request_bytes: Option<usize>,
     pub max_result_bytes: Option<usize>,
     pub drain: Option<String>,
+    pub write_timeout: Option<String>,
     pub running: Option<usize>,
     pub waiting: Option<usize>,
     /// By tool name, and `default`.

@@ -79,6 +79,7 @@ pub struct Serve {
     pub progress_always: bool,
     pub max_request_bytes: usize,
     pub drain: Duration,
+    pub write_timeout: Duration,
     pub engine: Options,
 }
 
@@ -138,6 +139,17 @@ impl Serve {
     pub fn decide(arguments: &ServeArguments, file: &FileConfig, timeouts: Timeouts) -> Result<Self, String> {
         let defaults = Options::default();
         let drain = arguments.drain.as_deref().or(file.drain.as_deref()).unwrap_or("30s");
+        let write_timeout =
+            arguments.write_timeout.as_deref().or(file.write_timeout.as_deref()).unwrap_or("30s");
+        let write_timeout = duration(write_timeout)
+            .and_then(|timeout| match timeout.is_zero() {
+                true => Err("it must be longer than 0".into()),
+                false => Ok(timeout),
+            })
+            .map_err(|problem| {
+                set_at(file, arguments.write_timeout.is_some(), "write_timeout")
+                    .problem(format!("write_timeout: {problem}"))
+            })?;
         let envelope = arguments.envelope.or(file.envelope.map(|word| word.0)).unwrap_or(Envelope::Enforce);
         const MOST: usize = 1 << 30;
         let number =
@@ -169,6 +181,7 @@ impl Serve {
             drain: duration(drain).map_err(|problem| {
                 set_at(file, arguments.drain.is_some(), "drain").problem(format!("drain: {problem}"))
             })?,
+            write_timeout,
             engine: Options {
                 running: number("running", arguments.running, file.running, defaults.running, 1)?,
                 waiting: number("waiting", arguments.waiting, file.waiting, defaults.waiting, 0)?,
@@ -179,6 +192,9 @@ impl Serve {
                     defaults.max_result_bytes,
                     1,
                 )?,
+                reply_memory: defaults.reply_memory,
+                // By then, whoever does not read has been evicted.
+                reply_patience: 2 * write_timeout,
                 timeouts,
                 envelope: match envelope {
                     Envelope::Enforce => EnvelopeMode::Enforce,

@@ -14,6 +14,9 @@ const TOO_LARGE: &str =
 /// The result for a tool that there is not.
 const UNKNOWN_TOOL: &str = r#"{"ok":false,"reason":"unsupported","detail":"tool not implemented"}"#;
 
+/// A reply carries the result once, with the id and a few words around it.
+pub(crate) const REPLY_FACTOR: usize = 1;
+
 /// What a method is aimed at.
 pub(crate) fn target(method: String) -> Target {
     match method.as_str() {
@@ -26,7 +29,7 @@ pub(crate) fn target(method: String) -> Target {
 /// The frame of a call's reply.
 pub(crate) fn reply(id: Option<&RequestId>, outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Success(json) | Outcome::Declined(json, _) => result(id, json),
+        Outcome::Success(json) | Outcome::Declined(json, _) => result(id, json.get()),
         Outcome::Fault(fault) => refusal(id, fault),
     }
 }

@@ -15,23 +15,31 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Waker},
+    time::Duration,
 };
+
+use futures_util::FutureExt;
 
 use pintle_contract::{Dialect, Fault, RequestId, Stage};
 use pintle_engine::{
     CallRequest, Caller, Cancel, CancelReason, Engine, InFlight, Message, Opened, Outlet, OutletClosed,
-    ProgressSink, Refused, Target, Transport,
+    ProgressSink, Refused, Reply, Target, Transport, unread_replies,
 };
 use rmcp::ServerHandler;
 use serde_json::json;
 use tokio::{runtime::Handle, task::JoinSet};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     direct,
     frame::{Frame, FrameReader, Overlong},
+    json_rpc::ReplyFrame,
     lane::{self, Lane},
     mcp::{self, Asked, McpFeed, Origin},
 };
+
+/// How many MCP requests may be under way beyond those that run or wait for a slot: lists, and what is being refused.
+const SPARE_REQUESTS: usize = 64;
 
 /// How a pipe is served.
 #[derive(Clone, Copy, Debug)]
@@ -40,12 +48,15 @@ pub struct PipeOptions {
     pub max_request_bytes: usize,
     /// Tell progress of direct calls also when it is not asked for.
     pub progress_always: bool,
+    /// How long the client may take nothing of what is written to it before large replies are evicted.
+    pub write_timeout: Duration,
 }
 
 /// A pipe that is being served.
 pub struct Pipe {
     shared: Arc<Shared>,
     tasks: JoinSet<()>,
+    _evicting: AbortOnDropHandle<()>,
 }
 
 struct Shared {
@@ -126,9 +137,11 @@ impl Pipe {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&shared).work());
         tasks.spawn(route.serve(handler));
+        let evicting = evict_when_stalled(shared.outlet.clone(), options.write_timeout);
+        let evicting = AbortOnDropHandle::new(tokio::spawn(evicting));
         let reader = Arc::clone(&shared);
         std::thread::Builder::new().name("pintle-reader".into()).spawn(move || reader.read(input))?;
-        Ok(Self { shared, tasks })
+        Ok(Self { shared, tasks, _evicting: evicting })
     }
 
     /// Resolves when everything that was read has been answered and nothing more can come, or when
@@ -260,6 +273,9 @@ impl Shared {
         let Some(cancel) = self.in_flight.enter(&id) else {
             return self.refuse(opened, id_taken(), size);
         };
+        if !self.wait_for_reader() {
+            return false;
+        }
         let (engine, listener) = (Arc::clone(&self.engine), self.outlet.clone());
         let progress: Arc<dyn ProgressSink> = Arc::new(mcp::McpProgress { engine, listener, id: id.clone() });
         let origin = Origin {
@@ -281,6 +297,22 @@ impl Shared {
                 let fault = Fault::invalid(Stage::Arguments, problem);
                 self.push_refusal(Refused { id: Some(id), method: Some(opened.method), fault }, size)
             }
+        }
+    }
+
+    /// Back-pressure on MCP: takes no further request while the client does not read its replies, or while as many
+    /// requests are under way as can be. `false` if the client is gone.
+    fn wait_for_reader(&self) -> bool {
+        let ready = async {
+            self.mcp.until_below(self.engine.capacity() + SPARE_REQUESTS).await;
+            self.outlet.has_capacity().await
+        };
+        match ready.now_or_never() {
+            Some(ready) => ready.is_ok(),
+            None => self.runtime.block_on(async {
+                self.mcp.until_below(self.engine.capacity() + SPARE_REQUESTS).await;
+                self.outlet.has_capacity().await.is_ok()
+            }),
         }
     }
 
@@ -380,7 +412,7 @@ impl Shared {
     async fn answer(self: &Arc<Self>, job: Job) -> Result<(), OutletClosed> {
         let frame = match job {
             Job::Call { opened, cancel } => match self.call(*opened, cancel).await {
-                Some(frame) => frame,
+                Some(frame) => return frame.write_to(&self.outlet).await,
                 None => return Ok(()),
             },
             Job::Refuse { refused, frame_bytes } => {
@@ -402,7 +434,7 @@ impl Shared {
     }
 
     /// The reply of a call, unless nobody wants it any more.
-    async fn call(self: &Arc<Self>, mut opened: Opened, cancel: Arc<Cancel>) -> Option<String> {
+    async fn call(self: &Arc<Self>, mut opened: Opened, cancel: Arc<Cancel>) -> Option<ReplyFrame> {
         let id = opened.id.clone();
         if self.options.progress_always && opened.meta.progress_token.is_none() {
             opened.meta.progress_token = Some(json!(id.as_ref().map_or("", RequestId::key)));
@@ -424,14 +456,29 @@ impl Shared {
             idempotency_key: opened.idempotency_key,
             cancel: Arc::clone(&cancel),
             progress,
+            reply_factor: direct::REPLY_FACTOR,
         };
-        let outcome = self.engine.call(request).await;
+        let Reply { outcome, reservation } = self.engine.call(request).await;
         // The id is free before anyone can see the reply.
         if let Some(id) = &id {
             self.in_flight.leave(id);
         }
         let silent = cancel.reason() == Some(CancelReason::Silent);
-        (!silent).then(|| direct::reply(id.as_ref(), &outcome))
+        (!silent).then(|| {
+            let evicted = direct::refusal(id.as_ref(), &unread_replies());
+            ReplyFrame::large(direct::reply(id.as_ref(), &outcome), reservation, evicted)
+        })
+    }
+}
+
+/// Evicts the large replies that wait whenever the client has taken nothing for the write timeout.
+async fn evict_when_stalled(outlet: Outlet, write_timeout: Duration) {
+    const LOOK: Duration = Duration::from_millis(250);
+    loop {
+        tokio::time::sleep(LOOK.min(write_timeout)).await;
+        if outlet.stalled_for() >= write_timeout {
+            outlet.evict_large();
+        }
     }
 }
 

@@ -33,18 +33,19 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         idempotency_key: None,
         cancel: Arc::default(),
         progress: None,
+        reply_factor: 1,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    match runtime.block_on(engine.call(request)) {
+    match runtime.block_on(engine.call(request)).outcome {
         Outcome::Success(json) => {
-            output::json_text(&json);
+            output::json_text(json.get());
             Ok(ExitCode::SUCCESS)
         }
         Outcome::Declined(json, failure) => {
-            output::json_text(&json);
+            output::json_text(json.get());
             notices::error(&format!("{}: {}", failure.code.name(), failure.message));
             Ok(ExitCode::from(1))
         }

@@ -31,8 +31,6 @@ use super::respond::is_events;
 
 /// How long a client may take over the head of a request, or be silent between two of them.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a client may refuse to take a byte of what is sent to it.
-const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// How much is read ahead of a request.
 const READ_AHEAD: usize = 64 << 10;
 
@@ -46,6 +44,7 @@ pub(crate) async fn serve(
     socket: TcpStream,
     router: Router,
     connection: Connection,
+    write_timeout: Duration,
     stopping: CancellationToken,
 ) {
     // Replies are written whole; waiting for more to send only delays them.
@@ -64,7 +63,7 @@ pub(crate) async fn serve(
             response
         }
     });
-    let io = TokioIo::new(Impatient { socket, stalled: None });
+    let io = TokioIo::new(WriteTimeout { socket, timeout: write_timeout, stalled: None });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
@@ -173,15 +172,16 @@ impl Connection {
     }
 }
 
-/// A socket that gives up on a client that takes nothing.
-struct Impatient {
+/// A socket that fails when its client takes nothing for the write timeout.
+struct WriteTimeout {
     socket: TcpStream,
+    timeout: Duration,
     /// Runs while the client takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Impatient {
-    fn patiently<T>(
+impl WriteTimeout {
+    fn within_timeout<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
@@ -190,13 +190,14 @@ impl Impatient {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_PATIENCE)));
+        let timeout = self.timeout;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Impatient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -206,14 +207,14 @@ impl AsyncRead for Impatient {
     }
 }
 
-impl AsyncWrite for Impatient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(context, bytes);
-        self.patiently(context, written)
+        self.within_timeout(context, written)
     }
 
     fn poll_write_vectored(
@@ -222,7 +223,7 @@ impl AsyncWrite for Impatient {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
-        self.patiently(context, written)
+        self.within_timeout(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -10,11 +10,11 @@ mod mcp;
 mod origin;
 mod refusal;
 mod respond;
-mod room;
 mod rpc;
 mod running;
 mod server;
 mod stream;
+mod unread;
 
 pub use mcp::ReplyStream;
 pub use origin::Origins;
@@ -25,10 +25,10 @@ use std::sync::Arc;
 use health::HttpMetrics;
 use mcp::Sessions;
 use pintle_engine::{Caller, Engine};
-use room::Room;
 use running::Running;
 pub(crate) use running::Ticket;
 use tokio_util::sync::CancellationToken;
+use unread::UnreadReplies;
 
 /// What all requests share.
 pub(crate) struct Shared<H> {
@@ -38,7 +38,7 @@ pub(crate) struct Shared<H> {
     caller: Arc<Caller>,
     sessions: Arc<Sessions>,
     running: Arc<Running>,
-    room: Arc<Room>,
+    unread: Arc<UnreadReplies>,
     stopping: CancellationToken,
     metrics: HttpMetrics,
 }

@@ -7,7 +7,7 @@ use axum::{
     http::{Response, StatusCode},
 };
 use pintle_contract::{Dialect, Fault, Stage};
-use pintle_engine::{CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused};
+use pintle_engine::{CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused, Reply};
 use rmcp::ServerHandler;
 
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ async fn call<H: ServerHandler + Clone>(
     connection: Option<CancellationToken>,
     facts: &RequestFacts,
 ) -> Response<Body> {
-    let stream = EventStream::new(0, Arc::clone(&shared.room));
+    let stream = EventStream::new(0, Arc::clone(&shared.unread));
     stream.read_by(connection);
     let (cancel, ticket) = shared.running.enter();
     if shared.options.progress_always && accepts.events && opened.meta.progress_token.is_none() {
@@ -92,13 +92,15 @@ async fn call<H: ServerHandler + Clone>(
         idempotency_key: opened.idempotency_key,
         cancel: Arc::clone(&cancel),
         progress,
+        reply_factor: direct::REPLY_FACTOR,
     };
     let replying = Arc::clone(&stream);
     // A task of its own, so that a call whose client leaves still comes to its end and its log record.
     tokio::spawn(async move {
         let _ticket = ticket;
-        let outcome = shared.engine.call(request).await;
-        replying.reply(direct::reply(opened.id.as_ref(), &outcome), reply_status(&outcome));
+        let Reply { outcome, reservation } = shared.engine.call(request).await;
+        let frame = direct::reply(opened.id.as_ref(), &outcome);
+        replying.reply(frame, reply_status(&outcome), reservation);
     });
     let gone = move |_| {
         cancel.cancel(CancelReason::Silent);

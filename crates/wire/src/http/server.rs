@@ -32,6 +32,8 @@ use super::{
 pub struct HttpOptions {
     /// The longest body, in bytes.
     pub max_request_bytes: usize,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
     /// Tell progress of direct calls also when it is not asked for.
     pub progress_always: bool,
     /// Who may call besides the machine's own pages.
@@ -67,7 +69,7 @@ impl HttpServer {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let most = options.connections;
+        let (most, write_timeout) = (options.connections, options.write_timeout);
         let shared = Arc::new(Shared {
             metrics: HttpMetrics::new(engine.metrics()),
             engine,
@@ -76,7 +78,7 @@ impl HttpServer {
             caller: Arc::new(caller),
             sessions: Arc::default(),
             running: Arc::default(),
-            room: Arc::default(),
+            unread: Arc::default(),
             stopping: CancellationToken::new(),
         });
         let control = Control {
@@ -87,9 +89,23 @@ impl HttpServer {
         };
         let tasks = TaskTracker::new();
         tasks.spawn(Arc::clone(&shared.sessions).look_after(shared.stopping.clone()));
+        let evicting = Arc::clone(&shared.unread).evict_under_pressure(Arc::clone(&shared.engine));
+        let stopping = shared.stopping.clone();
+        tasks.spawn(async move {
+            // While the server drains, whoever does not read has until the end of that.
+            tokio::select! { () = evicting => {}, () = stopping.cancelled() => {} }
+        });
         let open = shared.metrics.connections.clone();
         let router = layers::router(shared);
-        tasks.spawn(accept(listener, router, most, open, control.stopping.clone(), tasks.clone()));
+        tasks.spawn(accept(
+            listener,
+            router,
+            most,
+            write_timeout,
+            open,
+            control.stopping.clone(),
+            tasks.clone(),
+        ));
         Ok(Self { address, control, tasks })
     }
 
@@ -122,6 +138,7 @@ async fn accept(
     listener: TcpListener,
     router: Router,
     most: usize,
+    write_timeout: Duration,
     open: prometheus::IntGauge,
     stopping: CancellationToken,
     tasks: TaskTracker,
@@ -147,7 +164,7 @@ async fn accept(
             (router.clone(), stopping.clone(), open.clone(), Arc::clone(&all));
         tasks.spawn(async move {
             open.inc();
-            connection::serve(socket, router, connection, stopping).await;
+            connection::serve(socket, router, connection, write_timeout, stopping).await;
             open.dec();
             all.leave(number);
             drop(place);

@@ -11,17 +11,17 @@ pub(crate) fn tools(catalogue: &Catalogue) -> Vec<Tool> {
     catalogue.definitions().into_iter().filter_map(|tool| serde_json::from_value(tool).ok()).collect()
 }
 
-/// A call's outcome as a result, or as an error of the protocol.
+/// A call's outcome as a result, or as an error of the protocol. The object of a success goes past the SDK
+/// (`HeldReply`), so its content is empty here.
 pub(crate) fn tool_result(outcome: Outcome) -> Result<CallToolResult, ErrorData> {
     match outcome {
-        Outcome::Success(json) => {
-            let mut result = CallToolResult::success(vec![ContentBlock::text(&*json)]);
-            result.structured_content = serde_json::from_str(&json).ok();
+        Outcome::Success(_) => {
+            let mut result = CallToolResult::success(Vec::new());
             result.is_error = None;
             Ok(result)
         }
         Outcome::Declined(json, failure) => {
-            let mut object: Value = serde_json::from_str(&json).unwrap_or_default();
+            let mut object: Value = serde_json::from_str(json.get()).unwrap_or_default();
             object["code"] = json!(failure.code);
             object["message"] = json!(failure.message);
             Ok(CallToolResult::error(vec![ContentBlock::text(object.to_string())]))

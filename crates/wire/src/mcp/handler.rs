@@ -19,7 +19,10 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::{Origin, convert};
+use super::{HeldReply, Origin, convert};
+
+/// A reply carries a tool's result twice, and in the text each of its bytes may need an escape.
+const REPLY_FACTOR: usize = 3;
 
 /// Serves the engine's tools and resources to one client. Cheap to clone.
 #[derive(Clone)]
@@ -44,8 +47,10 @@ impl McpHandler {
     ) -> Result<Outcome, ErrorData> {
         let origin = context.extensions.get::<Origin>().cloned();
         let origin = origin.ok_or_else(|| ErrorData::internal_error("a request without an origin", None))?;
-        origin.asked.is_call.store(true, Ordering::Relaxed);
+        let asked = origin.asked;
+        asked.is_call.store(true, Ordering::Relaxed);
         let cancel = Arc::clone(&origin.cancel);
+        let is_tool = matches!(target, Target::Tool(_));
         let request = CallRequest {
             id: origin.id,
             caller: origin.caller,
@@ -56,14 +61,23 @@ impl McpHandler {
             idempotency_key: origin.idempotency_key,
             cancel: origin.cancel,
             progress: origin.progress,
+            reply_factor: REPLY_FACTOR,
         };
         // On the heap, because the SDK moves the whole of what it runs several times.
         let mut call = Box::pin(self.engine.call(request));
-        tokio::select! {
-            outcome = &mut call => return Ok(outcome),
-            () = context.ct.cancelled() => cancel.cancel(CancelReason::Silent),
+        let reply = tokio::select! {
+            reply = &mut call => reply,
+            () = context.ct.cancelled() => {
+                cancel.cancel(CancelReason::Silent);
+                call.await
+            }
         };
-        Ok(call.await)
+        let result = match &reply.outcome {
+            Outcome::Success(json) if is_tool => Some(Arc::clone(json)),
+            _ => None,
+        };
+        asked.hold(HeldReply { result, reservation: reply.reservation });
+        Ok(reply.outcome)
     }
 
     fn family(&self, uri: &str) -> Option<&Arc<dyn Resources>> {
@@ -181,7 +195,7 @@ impl ServerHandler for McpHandler {
             Outcome::Success(json) | Outcome::Declined(json, _) => json,
             Outcome::Fault(fault) => return Err(convert::resource_error(&fault, &request.uri)),
         };
-        let parsed = aside_if(json.len() > LARGE, || serde_json::from_str(&json));
+        let parsed = aside_if(json.get().len() > LARGE, || serde_json::from_str(json.get()));
         let mut content: Value = parsed.unwrap_or_default();
         let text = content["text"].as_str().unwrap_or_default().to_owned();
         let mime_type = content["mimeType"].take();

@@ -1,14 +1,16 @@
 //! Between frames and the SDK's messages.
 
 use pintle_contract::{Fault, PROTOCOL_VERSION_KEY, RequestId, Stage};
+use pintle_engine::{Outcome, unread_replies};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData,
-    GetExtensions, JsonRpcMessage, NumberOrString, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientRequest, ErrorCode,
+    ErrorData, GetExtensions, JsonRpcMessage, MetaObject, NumberOrString, RequestMetaObject, ResultType,
+    ServerJsonRpcMessage, ServerResult,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
-use super::Origin;
+use super::{Origin, convert};
 use crate::json_rpc;
 
 /// The SDK's form of a request under a number of ours. `Err` says what is wrong with the params.
@@ -104,14 +106,63 @@ pub(crate) fn cancelled(mut params: Value, number: i64) -> Option<ClientJsonRpcM
     notification("notifications/cancelled", params)
 }
 
-/// The frame of a success.
-pub(crate) fn result_frame(id: &RequestId, result: ServerResult) -> String {
+/// The frame of a success. A tool's result may be given as JSON; then the SDK's object only says how it is to be told.
+pub(crate) fn result_frame(id: &RequestId, result: ServerResult, tool_result: Option<&RawValue>) -> String {
+    if let (ServerResult::CallToolResult(told), Some(json)) = (&result, tool_result)
+        && let Ok(frame) = tool_result_frame(id, told, json)
+    {
+        return frame;
+    }
     let ends_listening = matches!(result, ServerResult::SubscriptionsListenResult(_));
     let mut json = result_json(result);
     if ends_listening {
         name_subscription(&mut json, |_| Some(id.clone()));
     }
     json_rpc::reply(Some(id), "result", &json)
+}
+
+/// The frame of a tool's result, which stands in it twice: as structured content, and again as text.
+fn tool_result_frame(id: &RequestId, told: &CallToolResult, json: &RawValue) -> serde_json::Result<String> {
+    let text = json.get();
+    let result = ToolResult {
+        result_type: told.result_type.as_ref(),
+        content: [TextBlock { r#type: "text", text }],
+        structured_content: json,
+        meta: told.meta.as_ref(),
+    };
+    // In a string, each quote and each backslash of the JSON takes one byte more.
+    let escapes = memchr::memchr2_iter(b'"', b'\\', text.as_bytes()).count();
+    json_rpc::serialized_reply(id, "result", 2 * text.len() + escapes + 256, &result)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolResult<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'a ResultType>,
+    content: [TextBlock<'a>; 1],
+    structured_content: &'a RawValue,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a MetaObject>,
+}
+
+#[derive(Serialize)]
+struct TextBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+/// The short reply that takes the place of an evicted one.
+pub(crate) fn evicted_frame(id: &RequestId, result: &ServerResult) -> String {
+    let fault = unread_replies();
+    let ServerResult::CallToolResult(told) = result else { return error_frame(id, &convert::error(&fault)) };
+    match convert::tool_result(Outcome::Fault(fault)) {
+        Ok(mut result) => {
+            result.result_type = told.result_type.clone();
+            json_rpc::reply(Some(id), "result", &to_json(&result))
+        }
+        Err(error) => error_frame(id, &error),
+    }
 }
 
 /// The method of a request that waits for news.

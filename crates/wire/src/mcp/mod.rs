@@ -9,7 +9,7 @@ mod progress;
 mod stdio;
 
 pub use handler::McpHandler;
-pub(crate) use origin::{Asked, Origin};
+pub(crate) use origin::{Asked, HeldReply, Origin};
 pub(crate) use pending::{Pending, Waiting};
 pub(crate) use progress::McpProgress;
 pub(crate) use stdio::{McpFeed, route};

@@ -1,13 +1,14 @@
 //! What a call brings along that the SDK's types have no place for.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
 use pintle_contract::{Meta, RequestId};
-use pintle_engine::{Caller, Cancel, Engine, ProgressSink, Refused, Transport};
+use pintle_engine::{Caller, Cancel, Engine, ProgressSink, Refused, Reservation, Transport};
 use rmcp::model::ErrorData;
+use serde_json::value::RawValue;
 
 use super::message;
 use crate::http::{ReplyStream, Ticket};
@@ -21,12 +22,39 @@ pub(crate) struct Asked {
     frame_bytes: usize,
     /// Whether it has become a call: then the engine logs it.
     pub(crate) is_call: Arc<AtomicBool>,
+    held: Arc<Mutex<HeldReply>>,
+}
+
+/// The part of a reply that goes past the SDK, from the handler to the transport.
+#[derive(Default)]
+pub(crate) struct HeldReply {
+    /// A tool's result: it is written into the frame as it is, instead of being parsed for the SDK's types.
+    pub(crate) result: Option<Arc<RawValue>>,
+    /// The memory that is reserved for the frame.
+    pub(crate) reservation: Reservation,
 }
 
 impl Asked {
     pub(crate) fn new(engine: &Arc<Engine>, transport: Transport, method: &str, frame_bytes: usize) -> Self {
         let engine = Arc::clone(engine);
-        Self { engine, transport, method: method.into(), frame_bytes, is_call: Arc::default() }
+        Self {
+            engine,
+            transport,
+            method: method.into(),
+            frame_bytes,
+            is_call: Arc::default(),
+            held: Arc::default(),
+        }
+    }
+
+    /// Leaves something for the transport that will write the reply.
+    pub(crate) fn hold(&self, reply: HeldReply) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = reply;
+    }
+
+    /// What was left for the transport.
+    pub(crate) fn take_held(&self) -> HeldReply {
+        std::mem::take(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Logs an error that the SDK answered with. What became a call the engine has logged.

@@ -19,7 +19,8 @@ use super::Asked;
 pub(crate) struct Pending<T> {
     waiting: Mutex<HashMap<i64, Waiting<T>>>,
     last: AtomicI64,
-    empty: Notify,
+    /// Tells that a request was taken out.
+    left: Notify,
 }
 
 /// One request that waits for its reply.
@@ -34,7 +35,7 @@ pub(crate) struct Waiting<T> {
 
 impl<T> Default for Pending<T> {
     fn default() -> Self {
-        Self { waiting: Mutex::default(), last: AtomicI64::default(), empty: Notify::new() }
+        Self { waiting: Mutex::default(), last: AtomicI64::default(), left: Notify::new() }
     }
 }
 
@@ -56,11 +57,8 @@ impl<T> Pending<T> {
 
     /// Takes out a request.
     pub(crate) fn leave(&self, number: i64) -> Option<Waiting<T>> {
-        let mut waiting = self.lock();
-        let left = waiting.remove(&number);
-        if waiting.is_empty() {
-            self.empty.notify_waiters();
-        }
+        let left = self.lock().remove(&number);
+        self.left.notify_waiters();
         left
     }
 
@@ -85,12 +83,25 @@ impl<T> Pending<T> {
     }
 
     pub(crate) async fn until_empty(&self) {
+        self.until(|waiting| waiting.is_empty()).await;
+    }
+
+    /// Resolves when fewer than `limit` requests wait, of those that are counted.
+    pub(crate) async fn until_below(&self, limit: usize, is_counted: impl Fn(&T) -> bool) {
+        let is_below = |waiting: &HashMap<i64, Waiting<T>>| {
+            let counted = || waiting.values().filter(|waiting| is_counted(&waiting.reply_to)).count();
+            waiting.len() < limit || counted() < limit
+        };
+        self.until(is_below).await;
+    }
+
+    async fn until(&self, is_met: impl Fn(&HashMap<i64, Waiting<T>>) -> bool) {
         loop {
-            let emptied = self.empty.notified();
-            if self.is_empty() {
+            let left = self.left.notified();
+            if is_met(&self.lock()) {
                 return;
             }
-            emptied.await;
+            left.await;
         }
     }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Gone, Origin, Pending, Waiting, message};
+use crate::json_rpc::ReplyFrame;
 
 /// How many messages may wait for the SDK before the reader does.
 const WAITING: usize = 64;
@@ -43,6 +44,12 @@ pub(crate) fn route(in_flight: Arc<InFlight>, outlet: Outlet) -> (McpFeed, McpRo
 }
 
 impl McpFeed {
+    /// Resolves when fewer than `limit` requests wait for their replies. Those that only listen wait for as long as
+    /// they like, so they do not count.
+    pub(crate) async fn until_below(&self, limit: usize) {
+        self.pending.until_below(limit, |listens| !listens).await;
+    }
+
     /// Takes a request to the SDK; waits while it is busy. `Err` says what is wrong with the params.
     pub(crate) fn request(
         &self,
@@ -159,7 +166,7 @@ impl Transport<RoleServer> for PipeTransport {
                 waiting.asked.log(waiting.id, error).await;
             }
             let Some(frame) = frame else { return Ok(()) };
-            let written = outlet.write(&[frame.as_bytes()]).await;
+            let written = frame.write_to(&outlet).await;
             outlet.flush();
             written.map_err(|OutletClosed| Gone)
         }
@@ -186,20 +193,29 @@ impl Transport<RoleServer> for PipeTransport {
 
 impl PipeTransport {
     /// The frame of a message, unless nobody wants it; and the request that failed, if one did.
-    fn frame(&self, message: ServerJsonRpcMessage) -> (Option<String>, Option<(Waiting<bool>, ErrorData)>) {
+    fn frame(
+        &self,
+        message: ServerJsonRpcMessage,
+    ) -> (Option<ReplyFrame>, Option<(Waiting<bool>, ErrorData)>) {
         match message {
             JsonRpcMessage::Response(response) => {
-                let settled = self.settle(&response.id);
-                (settled.map(|waiting| message::result_frame(&waiting.id, response.result)), None)
+                let Some(waiting) = self.settle(&response.id) else { return (None, None) };
+                let held = waiting.asked.take_held();
+                let evicted = message::evicted_frame(&waiting.id, &response.result);
+                let frame = message::result_frame(&waiting.id, response.result, held.result.as_deref());
+                (Some(ReplyFrame::large(frame, held.reservation, evicted)), None)
             }
             JsonRpcMessage::Error(error) => {
                 let Some(waiting) = error.id.as_ref().and_then(|number| self.settle(number)) else {
                     return (None, None);
                 };
                 let frame = message::error_frame(&waiting.id, &error.error);
-                (Some(frame), Some((waiting, error.error)))
+                (Some(ReplyFrame::short(frame)), Some((waiting, error.error)))
             }
-            other => (Some(message::told_frame(&other, |number| self.pending.id_of(number))), None),
+            other => {
+                let frame = message::told_frame(&other, |number| self.pending.id_of(number));
+                (Some(ReplyFrame::short(frame)), None)
+            }
         }
     }
 

@@ -27,6 +27,7 @@ pub(super) async fn serve(
     let mut signals = Signals::listen().map_err(problem)?;
     let options = HttpOptions {
         max_request_bytes: serve.max_request_bytes,
+        write_timeout: serve.write_timeout,
         progress_always: serve.progress_always,
         origins: listen.origins,
         connections: connections(),

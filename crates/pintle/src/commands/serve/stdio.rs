@@ -34,8 +34,11 @@ pub(super) async fn serve(
     let outlet = outlet.map_err(problem)?;
     let closing = outlet.clone();
     pintle_wire::on_output_hangup(move || closing.close()).map_err(problem)?;
-    let options =
-        PipeOptions { max_request_bytes: serve.max_request_bytes, progress_always: serve.progress_always };
+    let options = PipeOptions {
+        max_request_bytes: serve.max_request_bytes,
+        progress_always: serve.progress_always,
+        write_timeout: serve.write_timeout,
+    };
     let input = pintle_wire::standard_input().map_err(problem)?;
     let caller = Caller::local().restricted_to(serve.scopes.clone());
     let log = log.map(WatchedLog::new);

@@ -158,7 +158,7 @@ async fn answer_alone<H: ServerHandler + Clone>(
     opened: Opened,
     id: RequestId,
 ) -> Response<Body> {
-    let stream = EventStream::new(0, Arc::clone(&shared.room));
+    let stream = EventStream::new(0, Arc::clone(&shared.unread));
     stream.read_by(client.connection);
     let (cancel, ticket) = shared.running.enter();
     // Whoever only listens is let go when the server stops; everything else is answered.
@@ -190,7 +190,7 @@ async fn open_session<H: ServerHandler + Clone>(
     if shared.stopping.is_cancelled() {
         return refuse_inside(shared, id, opened.method, stopping(), &client.facts).await;
     }
-    let Some(session) = shared.sessions.open(Arc::clone(&shared.room), shared.handler.clone()) else {
+    let Some(session) = shared.sessions.open(Arc::clone(&shared.unread), shared.handler.clone()) else {
         let fault = Fault::new(ErrorCode::QueueOverloaded, "there are too many sessions, all of them busy")
             .hint("try again in a moment");
         return refuse_inside(shared, id, opened.method, fault, &client.facts).await;

@@ -29,8 +29,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    http::{refusal::error_status, respond::is_events, room::Room, stream::EventStream},
-    mcp::{Gone, Origin, Pending, Waiting, message},
+    http::{refusal::error_status, respond::is_events, stream::EventStream, unread::UnreadReplies},
+    mcp::{Gone, HeldReply, Origin, Pending, Waiting, message},
 };
 
 /// How many messages may wait for the SDK before their senders do.
@@ -62,7 +62,7 @@ pub(crate) struct Session {
     pub(crate) id: Arc<str>,
     pub(crate) in_flight: InFlight,
     pub(crate) standalone: Arc<EventStream>,
-    room: Arc<Room>,
+    unread: Arc<UnreadReplies>,
     sender: Mutex<Option<mpsc::Sender<ClientJsonRpcMessage>>>,
     pending: Pending<ReplyTo>,
     streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
@@ -87,7 +87,7 @@ impl Session {
     /// Opens a session and starts serving it. `ended` is called when it is over.
     pub(crate) fn open(
         id: Arc<str>,
-        room: Arc<Room>,
+        unread: Arc<UnreadReplies>,
         handler: impl ServerHandler,
         ended: impl FnOnce(&Session) + Send + 'static,
     ) -> Arc<Self> {
@@ -95,8 +95,8 @@ impl Session {
         let session = Arc::new(Self {
             id,
             in_flight: InFlight::default(),
-            standalone: EventStream::new(0, Arc::clone(&room)),
-            room,
+            standalone: EventStream::new(0, Arc::clone(&unread)),
+            unread,
             sender: Mutex::new(Some(sender)),
             pending: Pending::default(),
             streams: Mutex::default(),
@@ -200,7 +200,7 @@ impl Session {
     /// A stream for a request's reply.
     pub(crate) fn new_stream(&self) -> Arc<EventStream> {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        EventStream::new(number, Arc::clone(&self.room))
+        EventStream::new(number, Arc::clone(&self.unread))
     }
 
     /// Keeps a stream for readers who lose their connection.
@@ -298,7 +298,9 @@ impl Session {
                 if let ServerResult::InitializeResult(result) = &response.result {
                     self.learn_revision(result.protocol_version.as_str());
                 }
-                self.settle(&response.id, StatusCode::OK, |id| message::result_frame(id, response.result));
+                self.settle(&response.id, StatusCode::OK, |id, held| {
+                    message::result_frame(id, response.result, held.result.as_deref())
+                });
                 None
             }
             JsonRpcMessage::Error(error) => {
@@ -307,7 +309,7 @@ impl Session {
                     self.has_failed.store(true, Ordering::Relaxed);
                 }
                 let status = error_status(&error.error);
-                let waiting = self.settle(number, status, |id| message::error_frame(id, &error.error))?;
+                let waiting = self.settle(number, status, |id, _| message::error_frame(id, &error.error))?;
                 Some((waiting, error.error))
             }
             other => {
@@ -323,7 +325,7 @@ impl Session {
         &self,
         number: &NumberOrString,
         status: StatusCode,
-        frame: impl FnOnce(&RequestId) -> String,
+        frame: impl FnOnce(&RequestId, &HeldReply) -> String,
     ) -> Option<Waiting<ReplyTo>> {
         let waiting = self.pending.settle(number)?;
         let cancel = self.in_flight.leave(&waiting.id);
@@ -331,7 +333,9 @@ impl Session {
             waiting.reply_to.stream.end();
             return None;
         }
-        waiting.reply_to.stream.reply(frame(&waiting.id), status);
+        let held = waiting.asked.take_held();
+        let frame = frame(&waiting.id, &held);
+        waiting.reply_to.stream.reply(frame, status, held.reservation);
         Some(waiting)
     }
 

@@ -11,7 +11,7 @@ use rmcp::ServerHandler;
 use tokio_util::sync::CancellationToken;
 
 use super::session::Session;
-use crate::http::room::Room;
+use crate::http::unread::UnreadReplies;
 
 /// How many sessions there may be; the one that was idle longest makes room for a new one.
 const MOST: usize = 4096;
@@ -30,7 +30,7 @@ impl Sessions {
     /// Opens a session; none if there are too many, all of them busy.
     pub(crate) fn open(
         self: &Arc<Self>,
-        room: Arc<Room>,
+        unread: Arc<UnreadReplies>,
         handler: impl ServerHandler,
     ) -> Option<Arc<Session>> {
         let mut sessions = self.lock();
@@ -42,7 +42,7 @@ impl Sessions {
         }
         let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
         let all = Arc::clone(self);
-        let session = Session::open(Arc::clone(&id), room, handler, move |session| {
+        let session = Session::open(Arc::clone(&id), unread, handler, move |session| {
             all.lock().remove(&session.id);
         });
         sessions.insert(id, Arc::clone(&session));

@@ -77,12 +77,15 @@ impl Transport<RoleServer> for SingleTransport {
         let mut failed = None;
         match message {
             JsonRpcMessage::Response(response) => {
-                self.stream.reply(message::result_frame(&self.id, response.result), StatusCode::OK);
+                let held = self.asked.take_held();
+                let frame = message::result_frame(&self.id, response.result, held.result.as_deref());
+                self.stream.reply(frame, StatusCode::OK, held.reservation);
                 self.answered.cancel();
             }
             JsonRpcMessage::Error(error) => {
                 let status = stateless_status(&error.error);
-                self.stream.reply(message::error_frame(&self.id, &error.error), status);
+                let held = self.asked.take_held();
+                self.stream.reply(message::error_frame(&self.id, &error.error), status, held.reservation);
                 failed = Some((self.asked.clone(), self.id.clone(), error.error));
                 self.answered.cancel();
             }

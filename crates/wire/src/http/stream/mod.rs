@@ -10,15 +10,16 @@ pub(crate) use reader::{ReadStyle, Reader, ReplyBody, Watch};
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use axum::http::StatusCode;
 use bytes::Bytes;
+use pintle_engine::Reservation;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::room::{Place, Room};
+use super::unread::{Registered, UnreadReplies};
 use crate::json_rpc::Listener;
 
 /// How many events besides the reply may wait for a reader; older ones are superseded.
@@ -29,7 +30,7 @@ const HELD_BYTES: usize = 64 << 10;
 /// The events of one stream.
 pub(crate) struct EventStream {
     number: u64,
-    room: Arc<Room>,
+    unread: Arc<UnreadReplies>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -53,9 +54,12 @@ struct State {
     readers: u64,
     /// Whether somebody has read it to the end.
     was_read: bool,
-    /// The connection of whoever reads, to be closed if the reply has to be let go.
+    /// The connection of whoever reads, to be closed if the reply is evicted.
     connection: Option<CancellationToken>,
-    place: Option<Place>,
+    /// The memory of a reply, and its registration among those that can be evicted.
+    reserved: Option<(Reservation, Registered)>,
+    /// When the reader last took something of the reply; at first, when the reply came.
+    progress: Option<Instant>,
 }
 
 struct Event {
@@ -102,8 +106,8 @@ impl Listener for Arc<EventStream> {
 
 impl EventStream {
     /// A stream; its number tells it from others of the same session.
-    pub(crate) fn new(number: u64, room: Arc<Room>) -> Arc<Self> {
-        Arc::new(Self { number, room, state: Mutex::default(), changed: Notify::new() })
+    pub(crate) fn new(number: u64, unread: Arc<UnreadReplies>) -> Arc<Self> {
+        Arc::new(Self { number, unread, state: Mutex::default(), changed: Notify::new() })
     }
 
     /// The connection that reads from here on.
@@ -111,10 +115,11 @@ impl EventStream {
         self.lock().connection = connection;
     }
 
-    /// Forgets everything: there is no room for it.
-    pub(crate) fn let_go(&self) {
+    /// Evicts the reply: drops it, and closes the connection of whoever should read it.
+    pub(crate) fn evict(&self) {
         let mut state = self.lock();
         state.events.clear();
+        state.reserved = None;
         state.ended.get_or_insert_with(Instant::now);
         state.reader = 0;
         let connection = state.connection.take();
@@ -149,18 +154,30 @@ impl EventStream {
     }
 
     /// Adds the reply, which is the last event. The status counts if it is also the first.
-    pub(crate) fn reply(self: &Arc<Self>, frame: String, status: StatusCode) {
-        let place = self.room.take(frame.len(), Arc::downgrade(self));
+    pub(crate) fn reply(self: &Arc<Self>, frame: String, status: StatusCode, mut reservation: Reservation) {
+        reservation.shrink_to(frame.capacity());
+        let registered = self.unread.register(Arc::downgrade(self));
         let mut state = self.lock();
         if state.ended.is_some() {
             return;
         }
-        state.place = place;
+        state.reserved = Some((reservation, registered));
+        state.progress = Some(Instant::now());
         state.add(frame);
         state.status = status;
         state.ended = Some(Instant::now());
         drop(state);
         self.changed.notify_waiters();
+    }
+
+    /// The reader has taken a piece of the reply.
+    fn note_progress(&self) {
+        self.lock().progress = Some(Instant::now());
+    }
+
+    /// How long nobody has taken anything of the reply.
+    pub(crate) fn stalled_for(&self) -> Duration {
+        self.lock().progress.map_or(Duration::ZERO, |progress| progress.elapsed())
     }
 
     /// Ends without a reply.
@@ -314,9 +331,9 @@ mod tests {
     async fn events_come_in_order_and_nothing_follows_the_reply() {
         let stream = EventStream::new(7, Arc::default());
         stream.push("{\"progress\":1}\n".into());
-        stream.reply("{\"result\":{}}\n".into(), StatusCode::OK);
+        stream.reply("{\"result\":{}}\n".into(), StatusCode::OK, Reservation::default());
         stream.push("{\"progress\":2}\n".into());
-        stream.reply("{\"result\":2}\n".into(), StatusCode::OK);
+        stream.reply("{\"result\":2}\n".into(), StatusCode::OK, Reservation::default());
         let style = ReadStyle { names: true, priming: true, until: None };
         let expected = "id: 7-0\nretry: 500\ndata: \n\n\
                         id: 7-1\ndata: {\"progress\":1}\n\nid: 7-2\ndata: {\"result\":{}}\n\n";
@@ -332,7 +349,7 @@ mod tests {
         assert!(old.next().await.is_none());
         drop(old);
         assert!(stream.has_reader());
-        stream.reply("{}".into(), StatusCode::OK);
+        stream.reply("{}".into(), StatusCode::OK, Reservation::default());
         assert_eq!(text(new).await, "data: {}\n\n");
         assert!(!stream.has_reader());
     }
@@ -350,21 +367,21 @@ mod tests {
         assert!(reader.next().await.is_some());
         drop(reader);
         assert!(gone.swap(false, std::sync::atomic::Ordering::Relaxed));
-        stream.reply("{}".into(), StatusCode::OK);
+        stream.reply("{}".into(), StatusCode::OK, Reservation::default());
         text(stream.read(0, ReadStyle::default()).watched(watch())).await;
         assert!(!gone.load(std::sync::atomic::Ordering::Relaxed));
     }
 
     #[tokio::test]
-    async fn a_reply_that_was_read_takes_no_room_and_closes_no_connection() {
+    async fn a_reply_that_was_read_holds_no_reservation_and_its_eviction_closes_no_connection() {
         let stream = EventStream::new(1, Arc::default());
         let connection = CancellationToken::new();
         stream.read_by(Some(connection.clone()));
-        stream.reply("x".repeat(1 << 20), StatusCode::OK);
-        assert!(stream.lock().place.is_some());
+        stream.reply("x".repeat(1 << 20), StatusCode::OK, Reservation::default());
+        assert!(stream.lock().reserved.is_some());
         text(stream.read(0, ReadStyle::default())).await;
-        assert!(stream.was_read() && stream.lock().place.is_none() && stream.bytes() == 0);
-        stream.let_go();
+        assert!(stream.was_read() && stream.lock().reserved.is_none() && stream.bytes() == 0);
+        stream.evict();
         assert!(!connection.is_cancelled());
     }
 

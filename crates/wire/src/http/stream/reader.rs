@@ -134,7 +134,10 @@ impl Reader {
             self.gather();
         }
         match (self.pieces.pop_front(), self.is_finished) {
-            (Some(piece), _) => Some(Some(piece)),
+            (Some(piece), _) => {
+                self.stream.note_progress();
+                Some(Some(piece))
+            }
             (None, true) => Some(None),
             (None, false) => None,
         }
@@ -178,15 +181,15 @@ fn pieces(whole: &Bytes) -> impl Iterator<Item = Bytes> + use<> {
     (0..whole.len()).step_by(PIECE).map(move |start| whole.slice(start..whole.len().min(start + PIECE)))
 }
 
-/// A body that holds a reply alone. The stream is held with it, and so the reply's place is.
+/// A body that holds a reply alone. The stream is held with it, and so is the reply's reservation.
 pub(crate) struct ReplyBody {
     json: Bytes,
-    _stream: Arc<EventStream>,
+    stream: Arc<EventStream>,
 }
 
 impl ReplyBody {
     pub(crate) fn new(json: Bytes, stream: Arc<EventStream>) -> Self {
-        Self { json, _stream: stream }
+        Self { json, stream }
     }
 }
 
@@ -200,6 +203,7 @@ impl http_body::Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let length = self.json.len().min(PIECE);
         let piece = self.json.split_to(length);
+        self.stream.note_progress();
         Poll::Ready((length > 0).then(|| Ok(Frame::data(piece))))
     }
 
@@ -221,7 +225,7 @@ impl Drop for Reader {
             state.connection = None;
             if is_finished && state.ended.is_some() {
                 state.was_read = true;
-                state.place = None;
+                state.reserved = None;
                 // A reader who lost the end of something large asks for all of it again.
                 if state.events.iter().map(|event| event.json.len()).sum::<usize>() > KEPT_WHEN_READ {
                     state.events.clear();
