@@ -4,6 +4,7 @@ mod support;
 
 mod assets;
 mod backend;
+mod binary;
 mod bindings;
 mod cancel;
 mod command_line;

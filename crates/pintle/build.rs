@@ -1,19 +1,8 @@
-//! Tells the binary which commit it was built from, and how it is linked.
+//! Tells the binary which commit it was built from.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
 fn main() {
-    let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
-    if target("OS") == "linux" && target("ENV") == "gnu" {
-        link_at_a_fixed_place();
-        if env::var_os("HOST") == env::var_os("TARGET") {
-            link_the_unwinder();
-        }
-    }
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
@@ -27,27 +16,5 @@ fn main() {
         && Path::new(&log).exists()
     {
         println!("cargo:rerun-if-changed={log}");
-    }
-}
-
-/// A program that may lie anywhere has 44,000 addresses to correct before it starts, which takes longer than a search
-/// (docs/design/search.md has the figures). Its libraries, heap and stacks still lie anywhere.
-fn link_at_a_fixed_place() {
-    println!("cargo:rustc-link-arg-bins=-no-pie");
-}
-
-/// The library that unwinds after a panic takes as long to load as a search; most of that, it asks what the processor
-/// is. The same code can be a part of the program: where the compiler has it, its name stands for that.
-fn link_the_unwinder() {
-    println!("cargo:rerun-if-env-changed=CC");
-    let compiler = env::var("CC").unwrap_or_else(|_| "cc".into());
-    let Ok(output) = Command::new(compiler).arg("-print-file-name=libgcc_eh.a").output() else { return };
-    let archive = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else { return };
-    if archive.is_absolute() && archive.exists() {
-        let script = format!("INPUT(\"{}\")\n", archive.display());
-        if fs::write(out.join("libgcc_s.so"), script).is_ok() {
-            println!("cargo:rustc-link-search=native={}", out.display());
-        }
     }
 }

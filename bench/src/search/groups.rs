@@ -54,7 +54,7 @@ impl Group {
     }
 
     pub fn no_hit_in_codesearch(queries: Vec<Query>) -> Self {
-        Self::new("no hit", Peer::Codesearch, Bar::AtLeast(1.0), queries)
+        Self::new("no hit, time", Peer::Codesearch, Bar::AtMost(3.0), queries)
     }
 
     pub fn selective_in_codesearch(queries: Vec<Query>) -> Self {

@@ -1,12 +1,10 @@
 //! Pintle: safe, fast hands on a workspace for AI agents.
 
-mod allocator;
 mod cli;
 mod commands;
 mod config;
 mod environment;
-mod grammar_memory;
-mod mathematics;
+mod memory;
 mod notices;
 mod output;
 mod positions;
@@ -17,12 +15,10 @@ mod workbench;
 
 use std::process::ExitCode;
 
-use crate::{allocator::Allocator, cli::Command};
-
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator::new();
+use crate::cli::Command;
 
 fn main() -> ExitCode {
+    memory::give_back_soon();
     notices::install_panic_hook();
     let result = match Command::read() {
         Command::Serve(arguments) => commands::serve::run(arguments),

@@ -65,23 +65,27 @@ pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
         let message = panic.payload().downcast_ref::<&'static str>().unwrap_or(&"(message withheld)");
-        error(&format!("panic{place}: {message}\n{}", own_frames(&Backtrace::force_capture())));
+        error(&format!("panic{place}: {message}{}", own_frames(&Backtrace::force_capture())));
     }));
 }
 
-/// The frames of a trace that are this program's own: the rest is runtime, and long.
+/// The frames of a trace that are this program's own, each on a new line: the rest is runtime, and long. A stripped
+/// program has no names of functions, so there are none.
 fn own_frames(trace: &Backtrace) -> String {
     let trace = trace.to_string();
     let lines: Vec<&str> = trace.lines().collect();
-    let mut kept = Vec::new();
+    let mut kept = String::new();
     for (index, line) in lines.iter().enumerate() {
         if line.contains("pintle")
             && !line.contains("install_panic_hook")
             && !line.trim_start().starts_with("at ")
         {
-            kept.push(*line);
-            kept.extend(lines.get(index + 1).filter(|next| next.trim_start().starts_with("at ")));
+            let source = lines.get(index + 1).filter(|next| next.trim_start().starts_with("at "));
+            for line in std::iter::once(line).chain(source) {
+                kept.push('\n');
+                kept.push_str(line);
+            }
         }
     }
-    if kept.is_empty() { trace } else { kept.join("\n") }
+    kept
 }

@@ -8,7 +8,7 @@ use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder};
 use pintle_search::{Binding, Limits, Search, SearchConfig, Surroundings};
 
-use crate::{config::Bind, grammar_memory, notices, rules::WorkspaceRules, settings::Workspace};
+use crate::{config::Bind, notices, rules::WorkspaceRules, settings::Workspace};
 
 /// Loads the assets and tells what had to be passed over.
 pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
@@ -92,7 +92,6 @@ fn surroundings(workspace: &Workspace, options: &Options, assets: &Assets) -> Su
 
 /// The engine with all tools of the workspace.
 pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Result<Engine, String> {
-    grammar_memory::from_mimalloc();
     let assets = load_assets(workspace)?;
     let search = open_search(workspace)?;
     let files = open_files(workspace, bind(workspace, &assets)?, &search)?;
