@@ -36,5 +36,6 @@ mod search_differential;
 mod search_fresh;
 mod search_scopes;
 mod search_tools;
+mod state_folder;
 mod transcripts;
 mod validate_command;

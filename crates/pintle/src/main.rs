@@ -11,6 +11,7 @@ mod positions;
 mod ready;
 mod rules;
 mod settings;
+mod state;
 mod workbench;
 
 use std::process::ExitCode;

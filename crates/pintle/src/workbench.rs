@@ -8,7 +8,7 @@ use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder};
 use pintle_search::{Binding, Limits, Search, SearchConfig, Surroundings};
 
-use crate::{config::Bind, notices, rules::WorkspaceRules, settings::Workspace};
+use crate::{config::Bind, notices, rules::WorkspaceRules, settings::Workspace, state};
 
 /// Loads the assets and tells what had to be passed over.
 pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
@@ -56,6 +56,9 @@ pub fn bind(workspace: &Workspace, assets: &Arc<Assets>) -> Result<Bindings, Str
 /// Search in the workspace. A state folder inside the root is not used.
 pub fn open_search(workspace: &Workspace) -> Result<Arc<Search>, String> {
     let state_dir = workspace.state_dir.clone().filter(|_| workspace.refuse_state_inside_root().is_ok());
+    if let Some(state_dir) = &state_dir {
+        state::protect(state_dir)?;
+    }
     let config =
         SearchConfig { root: workspace.root.clone(), state_dir, max_file_bytes: workspace.max_file_bytes };
     Search::open(config)
