@@ -75,6 +75,125 @@ fn the_ready_file_follows_no_link_and_replaces_nothing_but_files() {
 }
 
 #[test]
+fn a_second_server_leaves_the_ready_file_of_a_running_one_alone() {
+    let mut first = Setup::new().start();
+    let ready = first.path("ready");
+    let content = fs::read_to_string(&ready).expect("the ready file");
+    let second = Setup::new().env("MCP_READY_FILE", &ready).start();
+    let warning = format!("it names process {}, which is running; give each server its own", first.pid());
+    let stderr = second.finish();
+    assert!(stderr.contains(&warning), "{stderr}");
+    assert_eq!(fs::read_to_string(&ready).expect("still there"), content);
+    first.close_stdin();
+    assert_eq!(first.wait().code(), Some(0));
+    assert!(!ready.exists());
+}
+
+#[test]
+fn of_servers_that_start_at_the_same_time_one_has_the_ready_file_until_it_ends() {
+    for is_stale in [false, true] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ready = folder.path().join("ready");
+        if is_stale {
+            fs::write(&ready, format!("{} 2026-01-01T00:00:00Z\n", ended_process())).expect("writes");
+        }
+        let starting: Vec<_> = (0..4)
+            .map(|_| {
+                let setup = Setup::new().env("MCP_READY_FILE", &ready);
+                std::thread::spawn(move || setup.start())
+            })
+            .collect();
+        let mut servers: Vec<_> = starting.into_iter().map(|server| server.join().expect("starts")).collect();
+        let content = fs::read_to_string(&ready).expect("the ready file");
+        let pid = content.split(' ').next().expect("a process");
+        let owner = servers.iter().position(|server| server.pid().to_string() == pid);
+        let owner = servers.remove(owner.expect("it is one of them"));
+        for server in servers {
+            assert!(server.finish().contains("warning: cannot write the ready file"));
+        }
+        assert_eq!(fs::read_to_string(&ready).expect("still there"), content);
+        owner.finish();
+        assert!(!ready.exists());
+    }
+}
+
+#[test]
+fn a_ready_file_of_a_process_that_is_gone_is_replaced() {
+    let this = std::process::id();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(1_000_000_000);
+    let stale = [
+        // Nobody has this number.
+        (ended_process().to_string(), None),
+        // Somebody else has it by now: the file is older than that process.
+        (this.to_string(), Some(long_ago)),
+        (String::new(), None),
+        ("x".repeat(1 << 20), None),
+        ("99999999999999999999 x".into(), None),
+    ];
+    for (content, modified) in stale {
+        let setup = Setup::new();
+        let ready = setup.path("ready");
+        fs::write(&ready, format!("{content} 2026-01-01T00:00:00Z\n")).expect("writes");
+        if let Some(modified) = modified {
+            let file = fs::File::options().write(true).open(&ready).expect("opens");
+            file.set_modified(modified).expect("a time");
+        }
+        let mut server = setup.start();
+        let pid = format!("{} ", server.pid());
+        assert!(fs::read_to_string(&ready).expect("the ready file").starts_with(&pid), "{content:.30}");
+        server.close_stdin();
+        assert_eq!(server.wait().code(), Some(0));
+        assert!(!ready.exists());
+    }
+}
+
+#[test]
+fn a_ready_file_that_names_the_server_itself_is_replaced() {
+    // A wrapper that makes way for the server has the same number.
+    let folder = tempfile::tempdir().expect("a folder");
+    let ready = folder.path().join("ready");
+    let mut command = std::process::Command::new("sh");
+    command.arg("-c").arg(r#"echo "$$ 2026-01-01T00:00:00Z" > "$MCP_READY_FILE"; exec "$0" serve"#);
+    command.arg(env!("CARGO_BIN_EXE_pintle")).env("MCP_READY_FILE", &ready);
+    command.env("PINTLE_STATE_DIR", folder.path().join("state")).current_dir(crate::support::data());
+    let (code, _, stderr) = crate::support::run(&mut command, b"");
+    assert_eq!((code, stderr.contains("warning")), (Some(0), false), "{stderr}");
+    assert!(!ready.exists());
+}
+
+#[test]
+fn a_pipe_in_place_of_the_ready_file_holds_up_neither_start_nor_exit() {
+    let make_pipe = |path: &std::path::Path| {
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
+    };
+    for is_there_before in [true, false] {
+        let setup = Setup::fixtures();
+        let ready = setup.path("ready");
+        if is_there_before {
+            make_pipe(&ready);
+        }
+        let mut server = setup.start();
+        if !is_there_before {
+            fs::remove_file(&ready).expect("the ready file");
+            make_pipe(&ready);
+        }
+        server.close_stdin();
+        assert_eq!(server.wait().code(), Some(0));
+        let warned = server.stderr().contains("warning: cannot write the ready file");
+        assert_eq!(warned, is_there_before, "{}", server.stderr());
+        assert!(!fs::symlink_metadata(&ready).expect("still there").is_file());
+    }
+}
+
+/// The number of a process that has ended.
+fn ended_process() -> u32 {
+    let mut child = std::process::Command::new("true").spawn().expect("starts");
+    child.wait().expect("ends");
+    child.id()
+}
+
+#[test]
 fn a_log_that_cannot_be_written_is_told_and_calls_go_on() {
     let mut server = Setup::fixtures().arg("--log-file=/dev/full").start();
     for _ in 0..3 {

@@ -1,12 +1,24 @@
 //! The ready file: there while the server serves, gone when it does not.
+//!
+//! It often lies in a folder that everybody writes to, such as `/tmp`, and several servers may share its name. So what
+//! is found there is looked at without following a link or waiting for a pipe, and a server replaces or removes only
+//! what is its own or nobody's.
 
 use std::{
-    fs,
-    io::{self, Write},
+    fmt,
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
-use crate::notices;
+use rustix::{
+    fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, open, renameat_with},
+    io::Errno,
+};
+
+use crate::{living, notices};
 
 /// A ready file that this process wrote. Removed when dropped, unless another process has written it
 /// since.
@@ -19,42 +31,139 @@ impl ReadyFile {
     /// Writes the file. If it cannot be written, that is a warning: the server works without it.
     pub fn write(path: PathBuf) -> Option<Self> {
         let content = format!("{} {:.3}\n", std::process::id(), jiff::Timestamp::now());
-        match replace(&path, &content) {
+        match put(&path, &content) {
             Ok(()) => Some(Self { path, content }),
-            Err(error) => {
-                notices::warning(&format!("cannot write the ready file {}: {error}", path.display()));
+            Err(problem) => {
+                notices::warning(&format!("cannot write the ready file {}: {problem}", path.display()));
                 None
             }
         }
     }
 }
 
-/// Puts a whole new file in place, so that nobody sees half of one, no link is followed, and nothing but
-/// a file or a link is ever replaced.
-fn replace(path: &Path, content: &str) -> io::Result<()> {
-    if let Ok(there) = fs::symlink_metadata(path)
-        && !there.is_file()
-        && !there.is_symlink()
-    {
-        return Err(io::Error::other("it is there already and is not a file"));
+/// Why the file was not written.
+enum Problem {
+    /// It names a process that lives.
+    InUse(u32),
+    /// Somebody else replaces it at the same time.
+    Contended,
+    NotAFile,
+    Failed(io::Error),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const REMEDY: &str = "give each server its own with --ready-file (MCP_READY_FILE)";
+        match self {
+            Self::InUse(pid) => write!(f, "it names process {pid}, which is running; {REMEDY}"),
+            Self::Contended => write!(f, "another server is writing it; {REMEDY}"),
+            Self::NotAFile => write!(f, "it is there already and is not a file; remove it, or {REMEDY}"),
+            Self::Failed(error) => error.fmt(f),
+        }
     }
+}
+
+impl<E: Into<io::Error>> From<E> for Problem {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Puts a whole new file in place, so that nobody sees half of one and no link is followed.
+fn put(path: &Path, content: &str) -> Result<(), Problem> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
     let _ = fs::remove_file(&temporary);
-    let written = fs::File::create_new(&temporary)
+    let put = File::create_new(&temporary)
         .and_then(|mut file| file.write_all(content.as_bytes()))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
+        .map_err(Problem::from)
+        .and_then(|()| put_in_place(&temporary, path));
+    if put.is_err() {
         let _ = fs::remove_file(&temporary);
     }
-    written
+    put
+}
+
+/// Gives the new file its name. Of several servers that start at the same time one succeeds: where no file is there,
+/// only the first name is taken; where one is to be replaced, only by whoever has it locked.
+fn put_in_place(temporary: &Path, path: &Path) -> Result<(), Problem> {
+    let file = match Found::at(path)? {
+        Found::Nothing => return rename_to_free_name(temporary, path),
+        // A link is replaced, never followed.
+        Found::Link => return Ok(fs::rename(temporary, path)?),
+        Found::NotAFile => return Err(Problem::NotAFile),
+        Found::File(file) => file,
+    };
+    // Where there are no locks, two servers that start in the same instant may both write the file.
+    if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Err(Problem::Contended);
+    }
+    let about = file.metadata()?;
+    let still_there = fs::symlink_metadata(path)
+        .is_ok_and(|there| (there.dev(), there.ino()) == (about.dev(), about.ino()));
+    if !still_there {
+        return Err(Problem::Contended);
+    }
+    let written = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    match named_process(&file) {
+        // This process may have had another program before, or the same number in another container.
+        Some(pid) if pid != std::process::id() && living::since_before(pid, written) => {
+            Err(Problem::InUse(pid))
+        }
+        _ => Ok(fs::rename(temporary, path)?),
+    }
+}
+
+fn rename_to_free_name(temporary: &Path, path: &Path) -> Result<(), Problem> {
+    match renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => Err(Problem::Contended),
+        // Some file systems know no such rename.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(fs::rename(temporary, path)?),
+        renamed => Ok(renamed?),
+    }
+}
+
+/// What lies at a path.
+enum Found {
+    Nothing,
+    Link,
+    NotAFile,
+    File(File),
+}
+
+impl Found {
+    fn at(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        match open(path, flags, Mode::empty()) {
+            Ok(file) => {
+                let file = File::from(file);
+                Ok(if file.metadata()?.is_file() { Self::File(file) } else { Self::NotAFile })
+            }
+            Err(Errno::NOENT) => Ok(Self::Nothing),
+            Err(Errno::LOOP | Errno::MLINK) => Ok(Self::Link),
+            // A socket, or a device without its driver.
+            Err(Errno::NXIO | Errno::NODEV) => Ok(Self::NotAFile),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The process that a ready file names. Somebody else may have put anything there, of any length.
+fn named_process(file: &File) -> Option<u32> {
+    const MOST: u64 = 64;
+    let mut start = Vec::new();
+    file.take(MOST).read_to_end(&mut start).ok()?;
+    let pid = start.split(u8::is_ascii_whitespace).next()?;
+    std::str::from_utf8(pid).ok()?.parse().ok()
 }
 
 impl Drop for ReadyFile {
     fn drop(&mut self) {
-        let ours = fs::read(&self.path).is_ok_and(|found| found == self.content.as_bytes());
-        if ours {
+        let Ok(Found::File(file)) = Found::at(&self.path) else { return };
+        let mut found = Vec::new();
+        let read = file.take(self.content.len() as u64 + 1).read_to_end(&mut found);
+        if read.is_ok() && found == self.content.as_bytes() {
             let _ = fs::remove_file(&self.path);
         }
     }
