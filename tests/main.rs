@@ -37,5 +37,6 @@ mod search_fresh;
 mod search_scopes;
 mod search_tools;
 mod state_folder;
+mod terminal;
 mod transcripts;
 mod validate_command;

@@ -9,7 +9,7 @@ use clap::{
     parser::ValueSource,
 };
 
-use crate::settings::PROGRAM_VERSION;
+use crate::{notices, settings::PROGRAM_VERSION, terminal};
 
 // What is asked for without a command.
 #[derive(Args, Debug)]
@@ -33,27 +33,28 @@ impl Command {
         let is_command = |first: &OsStr| !first.as_encoded_bytes().starts_with(b"-") && first != "help";
         let has_command = first.as_deref().is_some_and(is_command);
         let mut command = if has_command { commands() } else { with_all_arguments() };
-        let matches = command.get_matches_mut();
+        let matches =
+            command.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| exit(error));
         // A variable may say otherwise; another flag may not.
         if let Some(("serve", serve)) = matches.subcommand()
             && serve.get_flag("stdio")
             && serve.value_source("http") == Some(ValueSource::CommandLine)
         {
             let problem = "--stdio and --http cannot be used together";
-            command.error(ErrorKind::ArgumentConflict, problem).exit();
+            exit(command.error(ErrorKind::ArgumentConflict, problem));
         }
         // An empty variable is none; an empty flag is a variable that somebody forgot to set, and nothing is denied.
         if let Some(("serve", serve)) = matches.subcommand()
             && serve.value_source("scope") == Some(ValueSource::CommandLine)
             && serve.get_many::<String>("scope").is_some_and(|mut scopes| scopes.any(String::is_empty))
         {
-            command.error(ErrorKind::InvalidValue, "--scope is empty; write it as `read:/folder/`").exit();
+            exit(command.error(ErrorKind::InvalidValue, "--scope is empty; write it as `read:/folder/`"));
         }
         let read = match matches.subcommand() {
             Some(_) => Self::from_arg_matches(&matches),
             None => AloneArguments::from_arg_matches(&matches).map(Self::Alone),
         };
-        read.unwrap_or_else(|error| error.exit())
+        read.unwrap_or_else(|error| exit(error))
     }
 
     /// The command line with the arguments of all commands.
@@ -62,6 +63,17 @@ impl Command {
         command.build();
         command
     }
+}
+
+/// Ends the program with an error, or with the help that was asked for. An error quotes arguments and variables, which
+/// may have been put together from names of files.
+fn exit(error: clap::Error) -> ! {
+    let plain = error.render().to_string();
+    if terminal::message(&plain, &std::io::stderr()) == plain {
+        error.exit();
+    }
+    notices::plain(plain.trim_end());
+    std::process::exit(error.exit_code())
 }
 
 /// The program with its commands. To describe all that goes without one, too, would take as long as a search.

@@ -13,6 +13,7 @@ mod ready;
 mod rules;
 mod settings;
 mod state;
+mod terminal;
 mod workbench;
 
 use std::process::ExitCode;

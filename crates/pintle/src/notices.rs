@@ -3,13 +3,15 @@
 
 use std::{
     backtrace::Backtrace,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     sync::OnceLock,
     time::Duration,
 };
 
 use anstyle::{AnsiColor, Style};
 use pintle_engine::{CallLog, Outlet};
+
+use crate::terminal;
 
 /// Where lines go once [`through_outlet`] was called.
 static OUTLET: OnceLock<Outlet> = OnceLock::new();
@@ -39,24 +41,28 @@ pub fn warning(text: &str) {
     styled(AnsiColor::Yellow, "warning", text);
 }
 
-/// A line as it is.
+/// A line without a label.
 pub fn plain(text: &str) {
-    match OUTLET.get() {
-        // In one piece: lines of several programs may go to the same place.
-        None => _ = anstream::stderr().lock().write_all(format!("{text}\n").as_bytes()),
-        Some(outlet) if io::stderr().is_terminal() => {
-            outlet.offer_urgently(&[text.as_bytes(), b"\n"]);
-        }
-        Some(outlet) => {
-            let text = anstream::adapter::strip_str(text).to_string();
-            outlet.offer_urgently(&[text.as_bytes(), b"\n"]);
-        }
-    }
+    write("", text);
 }
 
 fn styled(color: AnsiColor, label: &str, text: &str) {
     let style: Style = color.on_default().bold();
-    plain(&format!("{style}{label}{style:#}: {text}"));
+    if terminal::is_colored(&io::stderr()) {
+        write(&format!("{style}{label}{style:#}: "), text);
+    } else {
+        write(&format!("{label}: "), text);
+    }
+}
+
+/// Writes a line, whose text may quote names and contents of files.
+fn write(label: &str, text: &str) {
+    let text = terminal::message(text, &io::stderr());
+    match OUTLET.get() {
+        // In one piece: lines of several programs may go to the same place.
+        None => _ = io::stderr().lock().write_all(format!("{label}{text}\n").as_bytes()),
+        Some(outlet) => _ = outlet.offer_urgently(&[label.as_bytes(), text.as_bytes(), b"\n"]),
+    }
 }
 
 /// Tells of panics where they happened. A formatted message may quote what a caller sent, so only

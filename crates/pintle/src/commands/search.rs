@@ -18,7 +18,7 @@ use crate::{
     cli::{CaseHow, ColorWhen, MatchHow, SearchArguments},
     notices, output,
     settings::Workspace,
-    workbench,
+    terminal, workbench,
 };
 
 /// Searches, and prints what is found.
@@ -58,6 +58,8 @@ fn tell_what_is_trusted() {
 
 /// How a hit is written.
 struct Look {
+    /// What would control the terminal is escaped.
+    is_terminal: bool,
     is_colored: bool,
     has_heading: bool,
     has_numbers: bool,
@@ -76,6 +78,7 @@ impl Look {
         };
         let has_numbers = arguments.line_number || (is_terminal && !arguments.no_line_number);
         Self {
+            is_terminal,
             is_colored,
             has_heading: arguments.heading || (is_terminal && !arguments.no_heading),
             has_numbers: has_numbers || arguments.column,
@@ -153,16 +156,31 @@ fn write_line(line: &MatchedLine<'_>, look: &Look, out: &mut Vec<u8>) {
         out.push(b':');
     }
     let matches = if look.is_colored && !line.is_around { line.matches() } else { Vec::new() };
-    highlighted(line.text, &matches, look, out);
-    out.push(b'\n');
+    let (text, end) = without_line_end(line.text);
+    highlighted(text, &matches, look, out);
+    out.extend(end);
+}
+
+/// A line's text, and its end as it is written: the carriage return that ends a line is no control character in it.
+fn without_line_end(line: &[u8]) -> (&[u8], &'static [u8]) {
+    line.strip_suffix(b"\r").map_or((line, b"\n"), |text| (text, b"\r\n"))
 }
 
 fn styled(text: &[u8], style: Style, look: &Look, out: &mut Vec<u8>) {
     if look.is_colored && !text.is_empty() {
         // Writing to memory cannot fail.
         let _ = write!(out, "{style}");
-        out.extend(text);
+        shown(text, look, out);
         let _ = write!(out, "{style:#}");
+    } else {
+        shown(text, look, out);
+    }
+}
+
+/// A part of a line, which comes from a file or is its name.
+fn shown(text: &[u8], look: &Look, out: &mut Vec<u8>) {
+    if look.is_terminal {
+        terminal::push_escaped(text, out);
     } else {
         out.extend_from_slice(text);
     }
@@ -260,8 +278,9 @@ impl Printer {
                 out.extend(column.to_string().as_bytes());
                 out.push(b':');
             }
-            out.extend(text.as_bytes());
-            out.push(b'\n');
+            let (text, end) = without_line_end(text.as_bytes());
+            shown(text, look, out);
+            out.extend(end);
         }
     }
 }
@@ -270,9 +289,11 @@ impl Printer {
 fn highlighted(text: &[u8], matches: &[Range<usize>], look: &Look, out: &mut Vec<u8>) {
     let mut end = 0;
     for found in matches {
-        out.extend(&text[end..found.start]);
+        // The line's end is written apart, and a match may reach into it.
+        let found = found.start.min(text.len())..found.end.min(text.len());
+        shown(&text[end..found.start], look, out);
         styled(&text[found.clone()], MATCH, look, out);
         end = found.end;
     }
-    out.extend_from_slice(&text[end..]);
+    shown(&text[end..], look, out);
 }

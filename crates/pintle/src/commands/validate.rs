@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{AloneArguments, ValidateArguments, WorkspaceArguments},
-    output,
+    output::{self, Line},
     settings::Workspace,
     workbench,
 };
@@ -165,20 +165,20 @@ fn print_for_people(verdicts: &[Verdict]) {
     let bad = AnsiColor::Red.on_default().bold();
     let dim = Style::new().dimmed();
     for Verdict { path, report } in verdicts {
-        let path = path.display();
+        let line = Line::default().text(&format!("{}: ", path.display()));
         match report {
-            Err(problem) => output::line(&format!("{path}: {bad}unreadable{bad:#}: {problem}")),
+            Err(problem) => line.styled(bad, "unreadable").text(&format!(": {problem}")).print(),
             Ok(report) => {
                 let (style, word) = match (report.ok, report.reason) {
                     (true, _) => (good, "valid"),
                     (false, Some(Reason::NotJson)) => (bad, "not JSON"),
                     (false, _) => (bad, "invalid"),
                 };
-                let schema = match report.schema.as_str() {
-                    "" => String::new(),
-                    name => format!(" {dim}(schema {name}){dim:#}"),
-                };
-                output::line(&format!("{path}: {style}{word}{style:#}{schema}"));
+                let line = line.styled(style, word);
+                match report.schema.as_str() {
+                    "" => line.print(),
+                    name => line.text(" ").styled(dim, &format!("(schema {name})")).print(),
+                }
                 for error in &report.errors {
                     let pointer = if error.issue.path.is_empty() { "(root)" } else { &error.issue.path };
                     let (line, column, msg) = (error.line, error.column, &error.issue.msg);
