@@ -1,10 +1,17 @@
 //! Lines in, exactly one reply for each, in order, whatever they hold.
 
-use std::io::Write;
+use std::{
+    io::Write,
+    os::fd::AsFd,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use serde_json::{Value, json};
 
-use crate::support::{Setup, peak_memory, request};
+use crate::support::{Setup, peak_memory, request, wait_until};
 
 /// Random choices, the same in every run.
 struct Random(u64);
@@ -201,20 +208,33 @@ fn a_duplicate_of_an_id_in_flight_is_refused_and_free_again_after_the_reply() {
 
 #[test]
 fn a_reader_that_reads_nothing_stops_the_server_from_reading_and_loses_nothing() {
-    const COUNT: usize = 3_000;
-    let mut server = Setup::fixtures().arg("--log-level=off").start();
+    const COUNT: usize = 16_000;
+    /// Of some 17 MB: the replies that may wait (1 MiB), the requests that may wait (64), two pipes, and room.
+    const MOST_TAKEN: usize = 4_000;
+    let mut server = Setup::fixtures().arg("--log-level=off").start_without_reader();
     let mut stdin = server.take_stdin();
+    let input = stdin.as_fd().try_clone_to_owned().expect("a descriptor");
     let value = "x".repeat(1_000);
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&sent);
     let writer = std::thread::spawn(move || {
         for number in 0..COUNT {
             let line = request(json!(number), "test_echo", json!({"value": value}));
             writeln!(stdin, "{line}").expect("the server reads");
+            counter.store(number + 1, Ordering::SeqCst);
         }
     });
-    writer.join().expect("writes");
+    // Either the server sleeps although there is something to be read, or it has read everything.
+    let has_input = || rustix::io::ioctl_fionread(&input).expect("a pipe") > 0;
+    wait_until("the server reads no more", || server.sleeps_while(has_input) || writer.is_finished());
+    let taken = sent.load(Ordering::SeqCst);
+    assert!(taken < MOST_TAKEN, "it took {taken} requests, and nobody read a reply");
+    drop(input);
+    server.start_reading();
     for number in 0..COUNT {
         assert_eq!(server.frame()["id"], json!(number));
     }
+    writer.join().expect("writes");
     assert_eq!(server.wait().code(), Some(0));
 }
 
@@ -230,22 +250,25 @@ fn unknown_notifications_and_responses_get_no_reply() {
 
 #[test]
 fn replies_wait_for_a_late_reader_after_the_end_of_input() {
-    const COUNT: usize = 20_000;
-    let mut server = Setup::fixtures().arg("--log-level=off").start_without_reader();
+    const COUNT: usize = 10_000;
+    // Nothing but a signal sets a limit to the wait; if one were set, it would be this one.
+    let mut server = Setup::fixtures().args(["--log-level=off", "--drain=1ms"]).start_without_reader();
     let mut stdin = server.take_stdin();
-    let writer = std::thread::spawn(move || {
-        for number in 0..COUNT {
-            writeln!(stdin, "{}", request(json!(number), "test_echo", json!({"value": 0}))).expect("reads");
-        }
-    });
-    // The pipes are full and nobody reads: the server has to wait, however long it takes.
-    std::thread::sleep(std::time::Duration::from_secs(7));
-    assert!(server.is_running(), "it gave up: {}", server.stderr());
+    for number in 0..COUNT {
+        writeln!(stdin, "{}", request(json!(number), "test_echo", json!({"value": 0}))).expect("reads");
+    }
+    drop(stdin);
+    // The output is full and nobody reads. The server looks at it again and again, and has to go on doing so.
+    for _ in 0..3 {
+        wait_until("the server waits", || server.sleeps_while(|| true));
+        let sleeps = server.sleeps();
+        wait_until("the server looks again", || server.sleeps() != sleeps);
+        assert!(server.is_running(), "it gave up: {}", server.stderr());
+    }
     server.start_reading();
     for number in 0..COUNT {
         assert_eq!(server.frame()["id"], json!(number));
     }
-    writer.join().expect("writes");
     assert_eq!(server.wait().code(), Some(0));
 }
 

@@ -314,6 +314,18 @@ impl Server {
         rustix::io::ioctl_fionread(self.stdin.as_ref().expect("stdin is open")).expect("a pipe")
     }
 
+    /// Whether something is so while no thread of the server runs or is about to: all sleep, and none has run before
+    /// it was looked at again. So what is so does not make the server run.
+    pub fn sleeps_while(&self, is_so: impl FnOnce() -> bool) -> bool {
+        let before = threads(self.pid());
+        before.iter().all(|(_, state, _)| state == "S") && is_so() && threads(self.pid()) == before
+    }
+
+    /// How often the server's threads have gone to sleep, all together.
+    pub fn sleeps(&self) -> u64 {
+        threads(self.pid()).iter().map(|(_, _, sleeps)| sleeps).sum()
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -371,6 +383,22 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The threads of a process: number, state, and how often each has gone to sleep.
+fn threads(pid: u32) -> Vec<(PathBuf, String, u64)> {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut threads: Vec<_> = entries
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let status = std::fs::read_to_string(path.join("status")).ok()?;
+            let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+            let state = field("State:")?.split(' ').next()?.to_owned();
+            Some((path, state, field("voluntary_ctxt_switches:")?.parse().ok()?))
+        })
+        .collect();
+    threads.sort();
+    threads
 }
 
 /// Waits until something is so.
