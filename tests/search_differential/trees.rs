@@ -99,9 +99,13 @@ impl Tree {
             for entry in fs::read_dir(&project).expect("the project") {
                 let path = entry.expect("an entry").path();
                 let name = path.file_name().expect("a name");
+                // In a linked work tree `.git` is a file.
+                if [".git", ".cache", "target", "fuzz"].map(OsStr::new).contains(&name) {
+                    continue;
+                }
                 if path.is_file() {
                     fs::copy(&path, root.join(name)).expect("copies");
-                } else if ![".git", ".cache", "target", "fuzz"].map(OsStr::new).contains(&name) {
+                } else {
                     copy(&path, &root.join(name), &files_in(&path));
                 }
             }
