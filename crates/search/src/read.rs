@@ -205,3 +205,33 @@ fn fill(file: &mut &File, buffer: &mut [u8]) -> io::Result<usize> {
     }
     Ok(length)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_times_of_another_clock_is_trusted_once_it_was_seen_for_a_step_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a"), "one\n").expect("writes");
+        let root = Root::open(folder.path()).expect("a root");
+        let mut reader = FileReader { clocks: Clocks::of_other_machines(), ..FileReader::new(100) };
+        let first = reader.inspect(&root, b"a", None);
+        assert!(first.file.stamp.is_unknown());
+        let seen = first.seen.expect("it was seen");
+        // For as long as the clock that gave the time may show the same, the stamp says nothing.
+        let just_seen =
+            Sighting { at: std::time::Instant::now() + std::time::Duration::from_secs(600), ..seen };
+        assert!(reader.inspect(&root, b"a", Some(just_seen)).file.stamp.is_unknown());
+        while std::time::Instant::now() < seen.settles_at() {
+            std::thread::yield_now();
+        }
+        let again = reader.inspect(&root, b"a", Some(seen)).file;
+        assert_eq!((again.stamp, again.hash), (seen.stamp, first.file.hash));
+        // One that has another stamp by now has to be seen again.
+        std::fs::write(folder.path().join("a"), "three\n").expect("writes");
+        let changed = reader.inspect(&root, b"a", Some(seen));
+        assert!(changed.file.stamp.is_unknown());
+        assert_ne!(changed.seen.map(|seen| seen.stamp), Some(seen.stamp));
+    }
+}

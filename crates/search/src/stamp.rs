@@ -133,6 +133,8 @@ fn nanoseconds(seconds: i64, rest: i64) -> i64 {
 #[derive(Default)]
 pub(crate) struct Clocks {
     known: Vec<(u64, bool)>,
+    #[cfg(test)]
+    are_elsewhere: bool,
 }
 
 impl Clocks {
@@ -142,7 +144,17 @@ impl Clocks {
         Reading { at: Instant::now(), by_its_clock }
     }
 
+    /// As if all files lay on other machines.
+    #[cfg(test)]
+    pub(crate) fn of_other_machines() -> Self {
+        Self { known: Vec::new(), are_elsewhere: true }
+    }
+
     fn is_ours(&mut self, file: &File) -> bool {
+        #[cfg(test)]
+        if self.are_elsewhere {
+            return false;
+        }
         let Ok(device) = fstat(file).map(|stat| stat.st_dev) else { return false };
         if let Some((_, is_ours)) = self.known.iter().find(|(known, _)| *known == device) {
             return *is_ours;
