@@ -314,7 +314,7 @@ mod tests {
             errors.map(|told| (told.issue.path, told.issue.msg, told.line, told.column)).collect::<Vec<_>>()
         };
         let mark = (String::new(), BYTE_ORDER_MARK_MESSAGE.to_owned(), 1, 1);
-        assert_eq!(told("\u{feff}{\"a\": [1]}"), [mark.clone()]);
+        assert_eq!(told("\u{feff}{\"a\": [1]}"), std::slice::from_ref(&mark));
         let errors = told("\u{feff}{\"a\": [\"x\"]}");
         assert_eq!(errors[0], mark);
         // Columns are those that editors show, which do not count the mark.
