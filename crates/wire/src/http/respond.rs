@@ -79,6 +79,7 @@ pub(crate) fn event_response(reader: Reader) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_engine::Reservation;
 
     const EITHER: Accepts = Accepts { json: true, events: true };
 
@@ -97,7 +98,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_response_does_not_begin_before_it_is_known_whether_a_scope_is_missing() {
-        let refused = |stream: &Arc<EventStream>| stream.reply("{}".into(), StatusCode::FORBIDDEN);
+        let refused = |stream: &Arc<EventStream>| {
+            stream.reply("{}".into(), StatusCode::FORBIDDEN, Reservation::default())
+        };
         let stream = EventStream::new(0, Arc::default());
         stream.await_authorization();
         let response = response_to(&stream, refused).await;
