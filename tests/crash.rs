@@ -11,7 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Server, Setup, hash, pintle, request, rounds, run, skip, wait_until};
+use crate::support::{
+    PATIENCE, Server, Setup, hash, pintle, request, rounds, run, skip, trace::traced, wait_until,
+};
 
 /// Numbers that look random and are the same in every run (SplitMix64).
 struct Random(u64);
@@ -355,15 +357,18 @@ fn no_room_requests(old: &[u8]) -> Vec<u8> {
     ])
 }
 
-fn assert_no_room_was_told(replies: &[Value], old: &[u8]) {
+fn assert_no_room_was_told(replies: &[Value], old: &[u8], reason: &str, told: &str) {
     assert_eq!(replies.len(), 6, "{replies:?}");
     for (reply, file) in replies.iter().zip(["a.txt", "a.txt", "b.txt"]) {
-        let message = reply["error"]["data"]["message"].as_str().unwrap_or_else(|| panic!("{reply}"));
-        assert!(message.contains(file), "{message}");
+        let error = &reply["error"]["data"];
+        assert_eq!(error["code"], json!("UPSTREAM_FAILED"), "{reply}");
+        assert_eq!(error["details"]["reason"], json!(reason), "{reply}");
+        let message = error["message"].as_str().unwrap_or_else(|| panic!("{reply}"));
         assert!(
-            ["no room", "too large", "No space"].iter().any(|told| message.contains(told)),
+            message.contains(file) && message.contains(told),
             "it does not say what is missing: {message}"
         );
+        assert!(error["hint"].is_string(), "it does not say what to do: {reply}");
     }
     let entries = json!([{"name": "a.txt", "type": "file", "size": old.len()}]);
     assert_eq!(replies[3]["result"]["entries"], entries);
@@ -389,7 +394,7 @@ fn a_file_that_may_not_grow_is_refused_and_nothing_has_changed() {
         .env("MCP_READY_FILE", folder.path().join("ready"));
     let (code, output, errors) = run(&mut command, &no_room_requests(&old));
     assert_eq!(code, Some(0), "{errors}");
-    assert_no_room_was_told(&replies(&output), &old);
+    assert_no_room_was_told(&replies(&output), &old, "io", "File too large");
     assert!(fs::read(root.join("a.txt")).expect("there") == old);
     assert_eq!(names(&root), ["a.txt", "c.txt"].map(String::from).into());
 }
@@ -420,8 +425,48 @@ fn a_full_disk_is_told_and_nothing_has_changed() {
         .env("MCP_READY_FILE", folder.path().join("ready"));
     let (code, output, errors) = run(&mut command, &no_room_requests(&old));
     assert_eq!(code, Some(0), "{errors}");
-    assert_no_room_was_told(&replies(&output), &old);
+    assert_no_room_was_told(&replies(&output), &old, "no_space", "no space left");
     assert!(output.ends_with("}\na.txt\nc.txt\n"), "something is left: {output}");
+}
+
+#[test]
+fn a_disk_that_fails_is_told_and_the_next_edit_works() {
+    let setup = Setup::new();
+    let file = setup.path("root/a.txt");
+    fs::write(&file, "old\n").expect("writes");
+    for (failure, reason) in [("EIO", "io"), ("EDQUOT", "no_space")] {
+        let setup = Setup::new().arg("--root").arg(file.parent().expect("a folder"));
+        let Some(mut traced) = traced(setup, "fsync", &[&format!("fsync:error={failure}:when=1")]) else {
+            return;
+        };
+        let params = json!({"path": "a.txt", "hash": hash("old\n"), "content": "new"});
+        let error = traced.server.error("text.append", params.clone());
+        assert_eq!(error["code"], json!("UPSTREAM_FAILED"), "{error}");
+        assert_eq!(error["details"]["reason"], json!(reason), "{error}");
+        assert!(error["hint"].is_string(), "{error}");
+        assert_eq!(fs::read_to_string(&file).expect("there"), "old\n");
+        assert_eq!(names(file.parent().expect("a folder")), ["a.txt".to_owned()].into());
+        traced.server.result("text.append", params);
+        fs::write(&file, "old\n").expect("writes");
+        traced.server.finish();
+    }
+}
+
+#[test]
+fn a_change_that_may_not_be_on_the_disk_is_told_as_made() {
+    let setup = Setup::new();
+    let file = setup.path("root/a.txt");
+    fs::write(&file, "old\n").expect("writes");
+    // The first is that of the file, the second that of the folder.
+    let Some(mut traced) = traced(setup, "fsync", &["fsync:error=EIO:when=2"]) else { return };
+    let params = json!({"path": "a.txt", "hash": hash("old\n"), "content": "new"});
+    let error = traced.server.error("text.append", params);
+    assert_eq!(error["code"], json!("UPSTREAM_FAILED"), "{error}");
+    assert_eq!(error["details"]["reason"], json!("io"), "{error}");
+    assert!(error["message"].as_str().is_some_and(|told| told.contains("was changed")), "{error}");
+    assert_eq!(fs::read_to_string(&file).expect("there"), "old\nnew\n");
+    assert_eq!(names(file.parent().expect("a folder")), ["a.txt".to_owned()].into());
+    traced.server.finish();
 }
 
 /// A file that takes a while to be written, in a root of its own.

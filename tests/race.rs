@@ -423,3 +423,42 @@ fn a_save_by_another_program_is_never_lost_to_a_move() {
 fn a_write_into_the_file_is_never_taken_for_the_version_that_was_read() {
     nothing_saved_is_lost(Save::InPlace, "text.append", json!({"content": "x"}));
 }
+
+/// Holds the lock on a folder as another program might.
+fn lock(folder: &Path) -> fs::File {
+    let held = fs::File::open(folder).expect("opens");
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).expect("locks");
+    held
+}
+
+#[test]
+fn a_lock_of_another_program_is_waited_for_only_so_long_and_its_holder_is_named() {
+    let mut server = Setup::new().start();
+    let root = server.path("root");
+    fs::write(root.join("a.txt"), "old\n").expect("writes");
+    let held = lock(&root);
+    let params = json!({"path": "a.txt", "hash": hash("old\n"), "content": "x"});
+    let error = server.error("text.append", params.clone());
+    assert_eq!(error["code"], json!("CONFLICT"), "{error}");
+    assert_eq!(error["details"]["reason"], json!("locked"), "{error}");
+    assert_eq!(error["details"]["pid"], json!(std::process::id()), "{error}");
+    assert_eq!(fs::read_to_string(root.join("a.txt")).expect("there"), "old\n");
+    drop(held);
+    server.result("text.append", params);
+    server.finish();
+}
+
+#[test]
+fn a_call_that_waits_for_a_lock_can_be_cancelled() {
+    let mut server = Setup::new().start();
+    let root = server.path("root");
+    fs::write(root.join("a.txt"), "old\n").expect("writes");
+    let held = lock(&root);
+    let params = json!({"path": "a.txt", "hash": hash("old\n"), "content": "x"});
+    server.request(json!("waits"), "text.append", params);
+    server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "waits"}}));
+    let reply = server.frame();
+    assert_eq!(reply["error"]["data"]["code"], json!("CANCELLED"), "{reply}");
+    drop(held);
+    server.finish();
+}

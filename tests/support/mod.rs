@@ -1,6 +1,7 @@
 //! The real binary, started and spoken to.
 
 pub mod http;
+pub mod trace;
 
 use std::{
     ffi::OsStr,
@@ -141,6 +142,17 @@ impl Setup {
         self
     }
 
+    /// The same server, started by another program.
+    pub fn wrapped(mut self, wrap: impl FnOnce(&Command) -> Command) -> Self {
+        let mut command = wrap(&self.command);
+        command.env_clear().envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(folder) = self.command.get_current_dir() {
+            command.current_dir(folder);
+        }
+        self.command = command;
+        self
+    }
+
     /// A path in the server's own folder, outside the root.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -236,6 +248,12 @@ impl Server {
     pub fn frame(&self) -> Value {
         let line = self.line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON ({error}): {line}"))
+    }
+
+    /// The next frame on standard output, if it is there already.
+    pub fn frame_at_once(&self) -> Option<Value> {
+        let line = self.lines.try_recv().ok()?;
+        Some(serde_json::from_slice(&line).expect("JSON"))
     }
 
     /// Sends a request and waits for the next frame.

@@ -92,7 +92,7 @@ error_table! {
     Internal "INTERNAL" 500 -32603 Retry::Yes, "A bug; the log has the trace.";
     CapabilityMissing "CAPABILITY_MISSING" 501 501 Retry::No, "A part that is not configured or not built in.";
     InvalidOutput "INVALID_OUTPUT" 502 502 Retry::No, "A tool broke its own output schema.";
-    UpstreamFailed "UPSTREAM_FAILED" 502 502 Retry::Yes, "The backend, the key server or a command failed.";
+    UpstreamFailed "UPSTREAM_FAILED" 502 502 Retry::Yes, "The backend, the key server, a command or the file system failed.";
     DownloadVerifyFailed "DOWNLOAD_VERIFY_FAILED" 502 502 Retry::Yes, "A pack's checksum is wrong.";
     QueueOverloaded "QUEUE_OVERLOADED" 503 503 Retry::Yes, "The queue is full.";
     ToolTimeout "TOOL_TIMEOUT" 504 504 Retry::Yes, "The call ran over its deadline.";

@@ -8,6 +8,7 @@ use pintle_engine::{CallContext, DynTool, Resources};
 use serde_json::json;
 
 use crate::{
+    fault::{fault, target_fault},
     hash::Hash,
     resources::ListResources,
     store::{Rules, Source, Store, StoreError, Terms},
@@ -194,64 +195,4 @@ fn not_found(path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Faul
 fn is_alike(name: &str, other: &str) -> bool {
     let (name, other) = (name.to_lowercase(), other.to_lowercase());
     strsim::normalized_damerau_levenshtein(&name, &other) >= 0.6
-}
-
-/// The fault of the place that a file was to move to.
-fn target_fault(error: StoreError, to: &WorkspacePath) -> Fault {
-    let is_folder = matches!(error, StoreError::IsFolder);
-    let fault = fault(error, to);
-    if is_folder { fault.hint("give the file's new name in it, too") } else { fault }
-}
-
-fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
-    let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);
-    match error {
-        StoreError::NotFound => Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}")),
-        StoreError::IsFile => invalid(format!("{path} is a file, not a folder"))
-            .hint("text.read gives its lines, file.read its bytes"),
-        StoreError::IsFolder => {
-            invalid(format!("{path} is a folder")).hint("file.list shows what lies in it")
-        }
-        StoreError::NotFolder => invalid(format!("{path} leads through something that is not a folder")),
-        StoreError::Special => {
-            invalid(format!("{path} is neither a file nor a folder, or has no name in text"))
-        }
-        StoreError::Escapes => {
-            invalid(format!("{path} is or passes a link that leaves the root or leads in a circle"))
-        }
-        StoreError::Exists => {
-            Fault::new(ErrorCode::Conflict, format!("{path} is there already; nothing was done"))
-                .hint("read it and edit it, or choose another name")
-        }
-        StoreError::Stale(found) => stale(found, false),
-        StoreError::Changed => {
-            let message =
-                format!("{path} was changed by another program in this very moment; nothing was done");
-            Fault::new(ErrorCode::Conflict, message).hint("read it again and decide anew")
-        }
-        StoreError::OtherFileSystem => {
-            invalid(format!("{path} lies on another file system, where a file cannot move in one step"))
-                .hint("create the file there, then remove the old one")
-        }
-        StoreError::NameTooLong => invalid(format!("{path} has a name that is too long for this system")),
-        StoreError::Target(error) => fault(*error, path),
-        StoreError::Blocked => {
-            let message =
-                format!("{path} cannot be changed: something in its folder has the name .pintle-tmp");
-            Fault::new(ErrorCode::Forbidden, message).hint("a person has to move that away")
-        }
-        StoreError::Reserved => invalid(format!("{path} has a name that is kept for unfinished files")),
-        StoreError::Refused(fault) => fault,
-        StoreError::Ended => Fault::new(ErrorCode::Cancelled, "nobody waits for the result any more"),
-        StoreError::Io(error) => match error.kind() {
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => Fault::new(
-                ErrorCode::Forbidden,
-                format!("the system does not let the server use {path}: {error}"),
-            ),
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                Fault::internal(format!("there is no room left to write {path}; it is as it was"))
-            }
-            _ => Fault::internal(format!("{path} could not be used: {error}")),
-        },
-    }
 }

@@ -1,6 +1,7 @@
 //! The files toolset: reading and editing, with a hash that guards every change and paths that cannot leave the
 //! root.
 
+mod fault;
 mod files;
 mod hash;
 mod listing;

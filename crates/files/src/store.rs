@@ -193,6 +193,14 @@ pub enum StoreError {
     Stale(Hash),
     /// Somebody changed the file while it was being used.
     Changed,
+    /// The same, and what they saved could not go back to its name. It has this one now.
+    Kept(String),
+    /// Another program has the file open for writing.
+    InUse,
+    /// Another program holds the lock on the folder: the process, where the system tells.
+    Locked(Option<u32>),
+    /// What the path leads to changes again and again.
+    Unsteady,
     /// A file cannot move there in one step.
     OtherFileSystem,
     /// A name on the way is longer than the store can hold.
@@ -207,6 +215,8 @@ pub enum StoreError {
     Refused(Fault),
     /// Nobody waits for it any more.
     Ended,
+    /// The change was made, but the system could not say that it is on the disk.
+    NotDurable(io::Error),
     /// The system would not.
     Io(io::Error),
 }

@@ -47,12 +47,12 @@ fn append(
 fn code(error: &StoreError) -> &'static str {
     match error {
         StoreError::NotFound => "NOT_FOUND",
-        StoreError::Exists => "CONFLICT",
+        StoreError::Exists | StoreError::Unsteady => "CONFLICT",
         StoreError::Stale(_) => "stale",
         StoreError::Refused(_) => "refused",
         StoreError::Ended => "ended",
         StoreError::Target(error) => code(error),
-        StoreError::Io(_) => "INTERNAL",
+        StoreError::Io(_) => "UPSTREAM_FAILED",
         _ => "INVALID_REQUEST",
     }
 }

@@ -83,7 +83,7 @@ impl LocalFolder {
                 rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty()).map_err(problem)?;
             }
         }
-        self.durability.settle(&reached.lock)
+        self.durability.settle_change(&reached.lock)
     }
 
     pub(super) fn rename_file(
@@ -133,8 +133,8 @@ impl LocalFolder {
             rename_to_new((&folder, name), (&reached.lock, &reached.name))?;
             return Err(changed);
         }
-        self.durability.settle(&folder)?;
-        self.durability.settle(&reached.lock)
+        self.durability.settle_change(&folder)?;
+        self.durability.settle_change(&reached.lock)
     }
 }
 

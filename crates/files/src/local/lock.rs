@@ -3,27 +3,30 @@
 use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::{
-    fs::{FlockOperation, flock},
+    fs::{FlockOperation, flock, major, minor},
     io::Errno,
 };
 
 use crate::store::StoreError;
+
+/// How long a call waits for a lock. Others hold it for the time that a write takes; whoever holds it longer is a program
+/// that locks folders for reasons of its own.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The lock on a folder, held while this lives. It is the open folder itself that is locked, so writers with
 /// nothing else in common meet here; a writer that dies lets go of it.
 pub(super) struct Lock(OwnedFd);
 
 impl Lock {
-    /// Waits for the lock, as long as anybody waits for the result.
+    /// Waits for the lock, as long as anybody waits for the result and not for ever.
     pub(super) fn take(folder: OwnedFd, has_ended: &dyn Fn() -> bool) -> Result<Self, StoreError> {
-        // Others hold it for the time that a write takes.
         const FIRST: Duration = Duration::from_micros(50);
         const LONGEST: Duration = Duration::from_millis(5);
-        let mut pause = FIRST;
+        let (start, mut pause) = (Instant::now(), FIRST);
         loop {
             match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self(folder)),
@@ -32,6 +35,9 @@ impl Lock {
             }
             if has_ended() {
                 return Err(StoreError::Ended);
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(StoreError::Locked(holder(&folder)));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(LONGEST);
@@ -53,8 +59,48 @@ fn reopen(folder: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?)
 }
 
+/// The process that holds the lock on a folder, where the system tells.
+fn holder(folder: &OwnedFd) -> Option<u32> {
+    let stat = rustix::fs::fstat(folder).ok()?;
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    holder_among(&locks, (major(stat.st_dev), minor(stat.st_dev)), stat.st_ino)
+}
+
+/// Reads lines such as `1: FLOCK  ADVISORY  WRITE 1234 08:02:131077 0 EOF`. Those who wait have `->` before the kind.
+fn holder_among(locks: &str, device: (u32, u32), inode: u64) -> Option<u32> {
+    let file = format!("{:02x}:{:02x}:{inode}", device.0, device.1);
+    let mut found = locks.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [_, "FLOCK", _, _, process, locked, ..] if locked == file => process.parse().ok(),
+            _ => None,
+        }
+    });
+    // The system gives 0 for a process that this one cannot see.
+    found.find(|process| *process != 0)
+}
+
 impl AsFd for Lock {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_lock_is_read_from_the_systems_table() {
+        let locks = "1: POSIX  ADVISORY  WRITE 10 08:02:77 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 11 08:02:78 0 EOF\n\
+                     3: FLOCK  ADVISORY  READ  0 fe:10:77 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 12 fe:10:77 0 EOF\n\
+                     4: FLOCK  ADVISORY  READ  13 fe:10:77 0 EOF\n\
+                     5: LEASE  ACTIVE    READ  14 fe:10:78 0 EOF\nnonsense\n";
+        assert_eq!(holder_among(locks, (0xfe, 0x10), 77), Some(13));
+        assert_eq!(holder_among(locks, (8, 2), 78), Some(11));
+        assert_eq!(holder_among(locks, (8, 2), 77), None, "another kind of lock");
+        assert_eq!(holder_among(locks, (0xfe, 0x10), 78), None);
     }
 }

@@ -55,6 +55,14 @@ impl Durability {
             Self::Eventual => Ok(()),
         }
     }
+
+    /// The same for the folder of a change that others can see already.
+    fn settle_change(self, folder: impl AsFd) -> Result<(), StoreError> {
+        self.settle(folder).map_err(|error| match error {
+            StoreError::Io(error) => StoreError::NotDurable(error),
+            error => error,
+        })
+    }
 }
 
 impl LocalFolder {

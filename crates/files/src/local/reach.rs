@@ -50,7 +50,7 @@ impl LocalFolder {
                 return Ok(reached);
             }
         }
-        Err(StoreError::NotFound)
+        Err(StoreError::Unsteady)
     }
 
     /// Reaches a name, which may be that of a link.
@@ -107,7 +107,7 @@ impl LocalFolder {
                 return Ok((opened, name));
             }
         }
-        Err(StoreError::NotFound)
+        Err(StoreError::Unsteady)
     }
 }
 

@@ -132,18 +132,14 @@ impl Root {
     }
 
     fn open_beneath(&self, path: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, StoreError> {
-        // The kernel gives up on a path that others move about while it looks, and asks to try again.
-        const TRIES: usize = 64;
         if let Some(dir) = &self.portable {
-            return open_portably(dir, if path.is_root() { "." } else { path.as_str() }, flags);
+            let text = if path.is_root() { "." } else { path.as_str() };
+            return steadily(|| open_portably(dir, text, flags));
         }
-        for _ in 0..TRIES {
-            match self.resolve(path, flags, ResolveFlags::empty()) {
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                opened => return opened.map_err(problem),
-            }
-        }
-        Err(StoreError::Escapes)
+        steadily(|| match self.resolve(path, flags, ResolveFlags::empty()) {
+            Err(Errno::AGAIN | Errno::INTR) => Err(StoreError::Unsteady),
+            opened => opened.map_err(problem),
+        })
     }
 
     fn resolve(&self, path: &WorkspacePath, flags: OFlags, more: ResolveFlags) -> Result<OwnedFd, Errno> {
@@ -179,6 +175,18 @@ impl Root {
     }
 }
 
+/// Resolves a path, again and again if others move it about meanwhile.
+fn steadily<T>(resolve: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    const TRIES: usize = 64;
+    for _ in 1..TRIES {
+        match resolve() {
+            Err(StoreError::Unsteady) => {}
+            resolved => return resolved,
+        }
+    }
+    resolve()
+}
+
 fn place_of(opened: &OwnedFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))
 }
@@ -187,7 +195,7 @@ fn place_of(opened: &OwnedFd) -> io::Result<PathBuf> {
 /// there has to be the same thing.
 fn canonical(dir: &Dir, opened: &OwnedFd, path: &WorkspacePath) -> Result<PathBuf, StoreError> {
     let text = if path.is_root() { "." } else { path.as_str() };
-    let place = dir.canonicalize(text).map_err(outside)?;
+    let place = steadily(|| dir.canonicalize(text).map_err(outside))?;
     let there = rustix::fs::statat(dir, &place, AtFlags::SYMLINK_NOFOLLOW).map_err(problem)?;
     let own = rustix::fs::fstat(opened).map_err(problem)?;
     let is_same = (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino);
@@ -197,9 +205,14 @@ fn canonical(dir: &Dir, opened: &OwnedFd, path: &WorkspacePath) -> Result<PathBu
 /// What the refusals of the system, and of the crate that stands in for it, mean.
 fn outside(error: io::Error) -> StoreError {
     match error.raw_os_error() {
-        Some(code) => problem(Errno::from_raw_os_error(code)),
+        Some(code) => match Errno::from_raw_os_error(code) {
+            // The crate found a link, and something else when it read where the link leads.
+            Errno::INVAL | Errno::AGAIN | Errno::INTR => StoreError::Unsteady,
+            error => problem(error),
+        },
         // The crate's own word for a path that leaves.
         None if error.kind() == io::ErrorKind::PermissionDenied => StoreError::Escapes,
+        None if error.kind() == io::ErrorKind::InvalidInput => StoreError::Unsteady,
         None => StoreError::Io(error),
     }
 }

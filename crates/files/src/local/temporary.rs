@@ -96,7 +96,7 @@ impl<'a> Temporary<'a> {
         commit(terms)?;
         rename_to_new((self.folder, NAME), (self.folder, name))?;
         self.is_placed = true;
-        durability.settle(self.folder)
+        durability.settle_change(self.folder)
     }
 
     /// Puts it in the place of a file, if that is still the one that was read. Programs that know nothing of the
@@ -135,7 +135,7 @@ impl<'a> Temporary<'a> {
             Err(error) => return Err(problem(error)),
         }
         self.is_placed = true;
-        durability.settle(self.folder)
+        durability.settle_change(self.folder)
     }
 }
 
