@@ -270,21 +270,42 @@ fn a_dead_writers_file_goes_when_its_folder_is_next_read_or_written() {
             server.result("file.move", json!({"path": "outside.txt", "hash": hash(b"small\n"), "to": to}))
         }),
     ];
-    let template = tempfile::tempdir().expect("a folder");
-    fs::create_dir(template.path().join("dead")).expect("a folder");
-    let name = die_in_mid_write(template.path(), "dead");
     for (what, use_folder) in uses {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path().join("dead");
         fs::create_dir(&folder).expect("a folder");
-        fs::copy(template.path().join("dead").join(&name), folder.join(&name)).expect("copies");
+        let name = die_in_mid_write(root.path(), "dead");
         fs::write(folder.join("small.txt"), small).expect("writes");
         fs::write(root.path().join("outside.txt"), small).expect("writes");
         let mut server = server_on(root.path());
         use_folder(&mut server, "dead".into());
         assert!(!folder.join(&name).exists(), "{what} has left it there");
+        let kept: Vec<String> =
+            names(&folder).into_iter().filter(|name| name.contains("recovered")).collect();
+        assert!(kept.is_empty(), "{what} takes it for another program's: {kept:?}");
         server.finish();
     }
+}
+
+#[test]
+fn a_copy_of_a_dead_writers_file_is_not_taken_for_the_file() {
+    let root = tempfile::tempdir().expect("a folder");
+    fs::create_dir(root.path().join("dead")).expect("a folder");
+    let unfinished = root.path().join("dead").join(die_in_mid_write(root.path(), "dead"));
+    let copy = root.path().join(unfinished.file_name().expect("a name"));
+    // With its attributes, as a backup would.
+    let copied = Command::new("cp").arg("-a").args([&unfinished, &copy]).status().expect("copies");
+    assert!(copied.success());
+    // The writer may have died before it had written anything.
+    let mut opened = fs::OpenOptions::new().append(true).open(&copy).expect("opens");
+    std::io::Write::write_all(&mut opened, b"more\n").expect("writes");
+    drop(opened);
+    let bytes = fs::read(&copy).expect("there");
+    let mut server = server_on(root.path());
+    assert_eq!(listed(&mut server, ""), ["dead", "pintle-tmp.recovered-1"].map(String::from).into());
+    assert!(fs::read(root.path().join("pintle-tmp.recovered-1")).expect("kept") == bytes);
+    assert!(!copy.exists());
+    server.finish();
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What lies in a folder, as `list://` and as `file.list` tell it.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
 
 use serde_json::{Value, json};
 
@@ -332,16 +335,23 @@ fn expand(text: &str) -> String {
 fn a_dead_writers_file_is_not_listed_and_goes() {
     let setup = setup();
     let left = setup.path("root/a/.pintle-tmp");
-    fs::write(&left, "half").expect("writes");
+    // As a writer leaves it that is killed right after it has created the file.
+    let leave = || {
+        fs::write(&left, "").expect("writes");
+        fs::set_permissions(&left, fs::Permissions::from_mode(0o1600)).expect("changes the mode");
+    };
+    leave();
     let mut server = setup.start();
     open_session(&mut server, LEGACY);
     let listed = entries(&mut server, "list://a");
     assert!(!names(&listed).contains(&".pintle-tmp"), "{listed}");
     assert!(!left.exists(), "it is gone");
-    fs::write(&left, "half").expect("writes");
+    leave();
     let listed = server.result("file.list", json!({"path": "a"}));
     assert!(!names(&listed["entries"]).contains(&".pintle-tmp"), "{listed}");
     assert!(!left.exists(), "it is gone");
+    let kept = names(&listed["entries"]).iter().any(|name| name.contains("recovered"));
+    assert!(!kept, "{listed}");
     // A writer who lives holds the folder; what it writes is not listed either, and stays.
     fs::write(&left, "half").expect("writes");
     let held = fs::File::open(left.parent().expect("a folder")).expect("opens");

@@ -27,6 +27,7 @@ mod race;
 mod readme;
 mod reply_memory;
 mod revisions;
+mod savers;
 mod schema_suite;
 mod scopes;
 mod search_build;

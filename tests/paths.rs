@@ -301,16 +301,27 @@ fn names_that_are_no_text_are_listed_as_what_they_are_and_not_as_a_namesake() {
 }
 
 #[test]
-fn what_has_the_name_of_unfinished_files_and_is_none_is_told_of_and_kept() {
+fn what_has_the_name_of_unfinished_files_and_is_none_gets_a_visible_name() {
     let setup = Setup::new();
-    fs::create_dir(setup.path("root/.pintle-tmp")).expect("a folder");
-    fs::write(setup.path("root/.pintle-tmp/kept"), "kept").expect("writes");
+    let root = setup.path("root");
+    fs::write(root.join("pintle-tmp.recovered-1"), "taken").expect("writes");
+    fs::create_dir(root.join(".pintle-tmp")).expect("a folder");
+    fs::write(root.join(".pintle-tmp/kept"), "kept").expect("writes");
     let mut server = setup.start();
-    let error = server.error("file.create", json!({"path": "file", "content": "x"}));
-    assert_eq!(error["code"], json!("FORBIDDEN"), "{error}");
-    assert!(error["message"].as_str().is_some_and(|told| told.contains(".pintle-tmp")), "{error}");
-    assert_eq!(fs::read(server.path("root/.pintle-tmp/kept")).expect("reads"), b"kept");
-    server.finish();
+    server.result("file.create", json!({"path": "file", "content": "x"}));
+    assert_eq!(fs::read(root.join("pintle-tmp.recovered-2/kept")).expect("kept"), b"kept");
+    fs::write(root.join(".pintle-tmp"), "a person's").expect("writes");
+    server.result("file.create", json!({"path": "other", "content": "x"}));
+    assert_eq!(fs::read(root.join("pintle-tmp.recovered-3")).expect("kept"), b"a person's");
+    symlink("nowhere", root.join(".pintle-tmp")).expect("a link");
+    server.result("file.list", json!({}));
+    assert_eq!(fs::read_link(root.join("pintle-tmp.recovered-4")).expect("kept"), Path::new("nowhere"));
+    assert_eq!(fs::read(root.join("pintle-tmp.recovered-1")).expect("kept"), b"taken");
+    let stderr = server.finish();
+    for number in 2..=4 {
+        let name = format!("pintle-tmp.recovered-{number}");
+        assert!(stderr.lines().any(|line| line.starts_with("warning:") && line.contains(&name)), "{stderr}");
+    }
 }
 
 #[test]

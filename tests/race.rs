@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, hash, request, rounds};
+use crate::support::{Server, Setup, hash, request, rounds, trace::traced};
 
 const WRITERS: usize = 8;
 
@@ -460,5 +460,39 @@ fn a_call_that_waits_for_a_lock_can_be_cancelled() {
     let reply = server.frame();
     assert_eq!(reply["error"]["data"]["code"], json!("CANCELLED"), "{reply}");
     drop(held);
+    server.finish();
+}
+
+#[test]
+fn a_file_is_not_moved_over_another_one_where_a_rename_can_only_replace() {
+    let setup = Setup::new();
+    let root = setup.path("root");
+    fs::create_dir(root.join("other")).expect("a folder");
+    let slow = "renameat,linkat:delay_enter=400000";
+    let calls = "renameat2,renameat,linkat";
+    let Some(mut traced) = traced(setup, calls, &["renameat2:error=EINVAL", slow]) else { return };
+    traced.server.result("file.create", json!({"path": "a.txt", "content": "one\n"}));
+    let guard = hash("one\n");
+    let before = traced.count("renameat2");
+    let params = json!({"path": "a.txt", "hash": guard, "to": "other/b.txt"});
+    traced.server.request(json!("move"), "file.move", params.clone());
+    // From here on it has seen that nothing is there, and is about to move the file.
+    traced.wait_for_another("renameat2", before);
+    fs::write(root.join("other/b.txt"), "made meanwhile").expect("writes");
+    let reply = traced.server.frame();
+    assert_eq!(fs::read(root.join("other/b.txt")).expect("there"), b"made meanwhile", "{reply}");
+    assert_eq!(fs::read(root.join("a.txt")).expect("there"), b"one\n", "{reply}");
+    assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
+    // Everything works where nothing stands in the way.
+    fs::remove_file(root.join("other/b.txt")).expect("removes");
+    let mut server = traced.server;
+    server.result("file.move", params);
+    assert!(!root.join("a.txt").exists());
+    let params = json!({"path": "other/b.txt", "hash": guard, "content": "two"});
+    let edited = server.result("text.append", params);
+    assert_eq!(fs::read(root.join("other/b.txt")).expect("there"), b"one\ntwo\n");
+    server.result("file.remove", json!({"path": "other/b.txt", "hash": edited["hash"]}));
+    let left: Vec<_> = fs::read_dir(root.join("other")).expect("a folder").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
     server.finish();
 }

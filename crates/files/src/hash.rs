@@ -27,6 +27,16 @@ impl Hash {
         }
         Some(Self(bytes))
     }
+
+    /// The hash as it is stored.
+    pub(crate) fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    /// A hash as it was stored.
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
 }
 
 impl fmt::Display for Hash {

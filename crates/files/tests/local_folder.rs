@@ -144,12 +144,18 @@ fn a_dead_writers_file_is_not_shown_and_goes_when_its_folder_is_used() {
     let root = folder.path();
     fs::write(root.join("file"), "1").expect("writes");
     for store in stores(root) {
-        fs::write(root.join(".pintle-tmp"), "half").expect("writes");
+        // As a writer leaves it that is killed right after it has created the file.
+        let leave = || {
+            fs::write(root.join(".pintle-tmp"), "").expect("writes");
+            let mode = fs::Permissions::from_mode(0o1600);
+            fs::set_permissions(root.join(".pintle-tmp"), mode).expect("changes the mode");
+        };
+        leave();
         assert!(read(&store, ".pintle-tmp").is_err());
         let listed = with_terms(|terms| store.list(&path("/"), terms)).expect("lists");
         assert_eq!(listed.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["file"]);
         assert!(!root.join(".pintle-tmp").exists());
-        fs::write(root.join(".pintle-tmp"), "half").expect("writes");
+        leave();
         write(&store, "file", b"1", b"1").expect("writes");
         assert!(!root.join(".pintle-tmp").exists());
         assert!(with_terms(|terms| store.create(&path(".pintle-tmp"), b"", terms)).is_err());

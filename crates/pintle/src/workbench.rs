@@ -69,7 +69,7 @@ fn open_files(workspace: &Workspace, bindings: Bindings, search: &Arc<Search>) -
     let folder = LocalFolder::open(&workspace.root)
         .map_err(|error| format!("the root {} cannot be opened: {error}", workspace.root.display()))?;
     let rules = WorkspaceRules::new(workspace, bindings);
-    let store = Arc::new(folder.with_durability(workspace.durability));
+    let store = Arc::new(folder.with_durability(workspace.durability).with_warnings(notices::warning));
     let search = Arc::clone(search);
     Ok(Files::new(store, Arc::new(rules), move |path| search.note(path)))
 }

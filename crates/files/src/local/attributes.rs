@@ -7,7 +7,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::problem;
+use super::{mark, problem};
 use crate::store::StoreError;
 
 /// Who may use a file, besides what its mode says.
@@ -23,7 +23,7 @@ pub(super) fn copy(from: &File, to: &File, mode: Mode) -> Result<(), StoreError>
     rustix::fs::fchmod(to, mode).map_err(problem)?;
     for name in names(from) {
         let is_access = name == ACCESS;
-        if !is_access && !name.starts_with("user.") {
+        if !is_access && (!name.starts_with("user.") || name == mark::ATTRIBUTE) {
             continue;
         }
         let copied = value(from, &name).and_then(|value| fsetxattr(to, &name, &value, XattrFlags::empty()));

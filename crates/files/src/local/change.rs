@@ -3,11 +3,12 @@
 use std::os::fd::AsFd;
 
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use rustix::fs::{Access, AtFlags, FileType, Mode};
+use rustix::fs::{Access, AtFlags, FileType};
 
 use super::{
-    LocalFolder, commit,
+    LocalFolder, commit, leftover,
     lock::Lock,
+    mark::Replaced,
     problem,
     reach::Reached,
     source::OpenFile,
@@ -32,9 +33,9 @@ impl LocalFolder {
             ruled(terms, path, real).iter().try_for_each(|place| judge(terms, place, None, content))
         })?;
         let lock = Lock::take(folder, terms.has_ended)?;
-        temporary::sweep(&lock);
+        leftover::sweep(&lock, &self.warn);
         refuse_taken(&lock, name)?;
-        let mut temporary = Temporary::create(&lock, Mode::from_raw_mode(0o666))?;
+        let mut temporary = Temporary::create(&lock)?;
         temporary.write(content)?;
         temporary.put_new(name, self.durability, terms)?;
         Ok(Hash::of(content))
@@ -47,16 +48,18 @@ impl LocalFolder {
         plan: &mut dyn FnMut(&dyn Source) -> Result<Plan, StoreError>,
         terms: &Terms<'_>,
     ) -> Result<Hash, StoreError> {
-        let Reached { place, name, lock, source, .. } = self.reach_file(path, terms)?;
+        let Reached { place, name, lock, mut source, .. } = self.reach_file(path, terms)?;
         // Replacing a file needs no right to write it, but somebody who took that right away meant it.
         rustix::fs::accessat(&lock, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(problem)?;
+        source.unmark()?;
         let before = source.file.metadata()?;
         let Plan { found, change } = plan(&source)?;
         if found != expected {
             return Err(StoreError::Stale(found));
         }
         let splice = change?;
-        let mut temporary = Temporary::like(&lock, &source.file, &before)?;
+        let replaced = Replaced { size: source.size(), hash: found };
+        let mut temporary = Temporary::like(&lock, &source.file, &before, replaced)?;
         let hash = write_spliced(&source, &splice, &mut temporary, terms)?;
         let ruled = ruled(terms, path, &place);
         if !ruled.is_empty() {
@@ -64,7 +67,8 @@ impl LocalFolder {
                 (judgeable(&source, terms)?, temporary.read_back(JUDGED)?.ok_or_else(too_large)?);
             ruled.iter().try_for_each(|place| judge(terms, place, Some(&old), &new))?;
         }
-        temporary.replace(&name, &source.version, self.durability, terms)?;
+        let replaced = temporary.replace(&name, &source, self.durability, terms);
+        replaced.map_err(|error| self.tell_kept(&lock, error))?;
         Ok(hash)
     }
 
@@ -77,7 +81,8 @@ impl LocalFolder {
         let reached = self.reach_name(path, terms)?;
         reached.source.check(expected, terms)?;
         match reached.leads_to {
-            None => temporary::remove(&reached.lock, &reached.name, &reached.source.version, terms)?,
+            None => temporary::remove(&reached.lock, &reached.name, &reached.source, terms)
+                .map_err(|error| self.tell_kept(&reached.lock, error))?,
             Some(_) => {
                 commit(terms)?;
                 rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty()).map_err(problem)?;
@@ -96,7 +101,7 @@ impl LocalFolder {
         let reached = self.reach_name(path, terms)?;
         reached.source.check(expected, terms)?;
         self.put_elsewhere(&reached, path, to, terms).map_err(|error| match error {
-            StoreError::Ended | StoreError::Refused(_) | StoreError::Changed => error,
+            StoreError::Ended | StoreError::Refused(_) | StoreError::Changed | StoreError::Kept(_) => error,
             error => StoreError::Target(Box::new(error)),
         })
     }
@@ -121,17 +126,20 @@ impl LocalFolder {
         })?;
         // Within one folder the lock is this call's own.
         if let Some(lock) = Lock::try_take(&folder) {
-            temporary::sweep(&lock);
+            leftover::sweep(&lock, &self.warn);
         }
         refuse_taken(&folder, name)?;
         commit(terms)?;
         rename_to_new((&reached.lock, &reached.name), (&folder, name))?;
         // Somebody who knows nothing of the lock may have put another file there in the last instant.
         if reached.leads_to.is_none()
-            && let Err(changed) = reached.source.version.check(&folder, name)
+            && let Err(changed) = reached.source.version.check_renamed(&folder, name)
         {
-            rename_to_new((&folder, name), (&reached.lock, &reached.name))?;
-            return Err(changed);
+            // If the name has been taken since, that file is the newer one, and this one stays where it was moved to.
+            return Err(match rename_to_new((&folder, name), (&reached.lock, &reached.name)) {
+                Ok(()) => changed,
+                Err(_) => self.tell_kept(&reached.lock, StoreError::Kept(to.to_string())),
+            });
         }
         self.durability.settle_change(&folder)?;
         self.durability.settle_change(&reached.lock)

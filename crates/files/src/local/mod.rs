@@ -13,7 +13,10 @@
 mod attributes;
 mod change;
 mod folder;
+mod lease;
+mod leftover;
 mod lock;
+mod mark;
 mod reach;
 mod root;
 mod source;
@@ -26,7 +29,7 @@ use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::{fs::FileType, io::Errno};
 
-use self::{lock::Lock, root::Root, source::OpenFile};
+use self::{leftover::Warn, lock::Lock, root::Root, source::OpenFile};
 use crate::{
     hash::Hash,
     store::{Entry, Plan, Source, Store, StoreError, Terms},
@@ -36,6 +39,7 @@ use crate::{
 pub struct LocalFolder {
     root: Root,
     durability: Durability,
+    warn: Box<Warn>,
 }
 
 /// Whether a change is on the disk when it is done.
@@ -68,12 +72,16 @@ impl Durability {
 impl LocalFolder {
     /// Opens the folder.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)?, durability: Durability::default() })
+        Root::open(path).map(Self::new)
     }
 
     /// Opens the folder in the way that works without the kernel's help.
     pub fn open_portably(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open_portably(path)?, durability: Durability::default() })
+        Root::open_portably(path).map(Self::new)
+    }
+
+    fn new(root: Root) -> Self {
+        Self { root, durability: Durability::default(), warn: Box::new(|_| {}) }
     }
 
     /// That nothing is there is told only to those who would be told that something is: a link on the way may
@@ -96,6 +104,23 @@ impl LocalFolder {
     #[must_use]
     pub fn with_durability(self, durability: Durability) -> Self {
         Self { durability, ..self }
+    }
+
+    /// The same folder; `warn` is given what a person should know, one line at a time.
+    #[must_use]
+    pub fn with_warnings(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { warn: Box::new(warn), ..self }
+    }
+
+    /// Warns of a file that was kept under another name.
+    fn tell_kept(&self, lock: &Lock, error: StoreError) -> StoreError {
+        if let StoreError::Kept(name) = &error {
+            let place = leftover::place_of(lock);
+            (self.warn)(&format!(
+                "a program saved a file in {place} in the instant that it was being changed, and the file system did not let that save go back to its name; it is now {name}"
+            ));
+        }
+        error
     }
 }
 
@@ -156,7 +181,7 @@ impl Store for LocalFolder {
         };
         (terms.permit)(Verb::Read, &real)?;
         if let Some(lock) = Lock::try_take(&folder) {
-            temporary::sweep(&lock);
+            leftover::sweep(&lock, &self.warn);
         }
         folder::entries(&self.root, &folder, &real, terms)
     }

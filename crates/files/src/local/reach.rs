@@ -6,7 +6,7 @@ use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::fs::{Mode, OFlags};
 
-use super::{LocalFolder, lock::Lock, problem, root::is_reserved, source::OpenFile, temporary};
+use super::{LocalFolder, leftover, lock::Lock, problem, root::is_reserved, source::OpenFile};
 use crate::store::{StoreError, Terms};
 
 /// How often a place is looked for anew when it changes while it is being reached.
@@ -66,7 +66,7 @@ impl LocalFolder {
         let place = real.join(name).ok_or(StoreError::NotFound)?;
         may_write(&place, terms)?;
         let lock = Lock::take(folder, terms.has_ended)?;
-        temporary::sweep(&lock);
+        leftover::sweep(&lock, &self.warn);
         let (source, leads_to) = match open_by_name(&lock, name) {
             Ok(source) => (source, None),
             // That is how the system says that it is a link.

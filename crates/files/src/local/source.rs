@@ -8,7 +8,7 @@ use std::{
 
 use rustix::{fs::FileType, io::ReadWriteFlags};
 
-use super::{problem, version::Version};
+use super::{mark, problem, version::Version};
 use crate::{
     hash::{Hash, Hasher},
     store::{Source, StoreError, Terms},
@@ -51,6 +51,16 @@ impl OpenFile {
             FileType::Directory => Err(StoreError::IsFolder),
             _ => Err(StoreError::Special),
         }
+    }
+
+    /// Takes the mark off a file that a writer left it on, because it was killed right after it had replaced the file. That
+    /// changes the file's status, so its version is taken again; nothing may have been read yet.
+    pub(super) fn unmark(&mut self) -> Result<(), StoreError> {
+        if mark::get(&self.file).is_some() {
+            mark::clear(&self.file);
+            self.version = Version::from_stat(&rustix::fs::fstat(&self.file).map_err(problem)?);
+        }
+        Ok(())
     }
 
     /// The version that the file has now.

@@ -4,7 +4,7 @@ use std::{
     fs::{File, Metadata},
     io::{Read, Seek, Write},
     os::{
-        fd::AsFd,
+        fd::{AsFd, OwnedFd},
         unix::fs::{MetadataExt, PermissionsExt},
     },
 };
@@ -14,12 +14,25 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Durability, attributes, commit, lock::Lock, problem, version::Version};
+use super::{
+    Durability, attributes, commit,
+    lease::Lease,
+    leftover,
+    lock::Lock,
+    mark::{self, Replaced},
+    problem,
+    source::OpenFile,
+    version::{Content, Version},
+};
 use crate::store::{StoreError, Terms};
 
 /// The name of the temporary file of a folder. Whoever writes holds the folder's lock, so there is one at most,
 /// and one that is there without its writer is a dead writer's.
-const NAME: &str = ".pintle-tmp";
+pub(super) const NAME: &str = ".pintle-tmp";
+
+/// The part of the mode that a temporary file is created with and soon loses. It means nothing on a file, and other
+/// programs do not set it: an empty file that has it is one whose writer died before it could mark it.
+pub(super) const BORN: Mode = Mode::SVTX;
 
 /// Whether a name is the one of temporary files. Nobody else may use it.
 pub(super) fn is_temporary(name: &str) -> bool {
@@ -35,28 +48,22 @@ pub(super) struct Temporary<'a> {
 }
 
 impl<'a> Temporary<'a> {
-    pub(super) fn create(folder: &'a Lock, mode: Mode) -> Result<Self, StoreError> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || rustix::fs::openat(folder, NAME, flags, mode);
-        let file = match open() {
-            Err(Errno::EXIST) => {
-                sweep(folder);
-                open()
-            }
-            opened => opened,
-        };
-        // What is still there is not ours, and cannot be done away with as if it were.
-        let file = file.map_err(|error| match error {
-            Errno::EXIST => StoreError::Blocked,
-            error => problem(error),
-        })?;
-        Ok(Self { folder, file: file.into(), is_placed: false })
+    /// One that will be a new file.
+    pub(super) fn create(folder: &'a Lock) -> Result<Self, StoreError> {
+        let (temporary, own) = Self::begin(folder, Mode::from_raw_mode(0o666), None)?;
+        let mode = own.permissions().mode() as RawMode;
+        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode).difference(BORN)).map_err(problem)?;
+        Ok(temporary)
     }
 
     /// One that will replace a file, and so has its mode and owner, and whatever else says who may use it.
-    pub(super) fn like(folder: &'a Lock, source: &File, file: &Metadata) -> Result<Self, StoreError> {
-        let temporary = Self::create(folder, Mode::from_raw_mode(0o600))?;
-        let own = temporary.file.metadata()?;
+    pub(super) fn like(
+        folder: &'a Lock,
+        source: &File,
+        file: &Metadata,
+        replaced: Replaced,
+    ) -> Result<Self, StoreError> {
+        let (temporary, own) = Self::begin(folder, Mode::from_raw_mode(0o600), Some(replaced))?;
         let mut kept = 0o7777;
         if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
             let (owner, group) = (Uid::from_raw(file.uid()), Gid::from_raw(file.gid()));
@@ -70,6 +77,25 @@ impl<'a> Temporary<'a> {
         let mode = file.permissions().mode() & kept;
         attributes::copy(source, &temporary.file, Mode::from_raw_mode(mode as RawMode))?;
         Ok(temporary)
+    }
+
+    /// An empty one that is marked as Pintle's own.
+    fn begin(
+        folder: &'a Lock,
+        mode: Mode,
+        replaced: Option<Replaced>,
+    ) -> Result<(Self, Metadata), StoreError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file =
+            rustix::fs::openat(folder, NAME, flags, mode.union(BORN)).map_err(|error| match error {
+                // Whatever was there when the folder was locked has been cleaned up, so this is not a dead writer's.
+                Errno::EXIST => StoreError::Blocked,
+                error => problem(error),
+            })?;
+        let temporary = Self { folder, file: file.into(), is_placed: false };
+        let own = temporary.file.metadata()?;
+        mark::set(&temporary.file, &own, replaced);
+        Ok((temporary, own))
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
@@ -96,6 +122,7 @@ impl<'a> Temporary<'a> {
         commit(terms)?;
         rename_to_new((self.folder, NAME), (self.folder, name))?;
         self.is_placed = true;
+        mark::clear(&self.file);
         durability.settle_change(self.folder)
     }
 
@@ -104,52 +131,146 @@ impl<'a> Temporary<'a> {
     pub(super) fn replace(
         mut self,
         name: &str,
-        read: &Version,
+        read: &OpenFile,
         durability: Durability,
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
         durability.settle(&self.file)?;
-        read.check(self.folder, name)?;
+        let lease = lease(self.folder, name, read, terms)?;
+        read.version.check(self.folder, name)?;
+        let own = content_of(&self.file)?;
         commit(terms)?;
-        let exchange = || {
-            let flags = RenameFlags::EXCHANGE;
-            rustix::fs::renameat_with(self.folder, NAME, self.folder, name, flags)
-        };
-        match exchange() {
-            Ok(()) => {
-                if let Err(changed) = read.check(self.folder, NAME) {
-                    if exchange().is_err() {
-                        // What came out is somebody's save: it must not go as if it were the temporary file.
-                        self.is_placed = true;
-                        rename_to_new((self.folder, NAME), (self.folder, name))?;
-                    }
-                    return Err(changed);
-                }
-                // Now it is the old file that has the name of the temporary one.
-                let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
-            }
+        match self.exchange(name) {
+            Ok(()) => {}
+            // The file was taken away in the last instant.
+            Err(Errno::NOENT) => return Err(StoreError::Changed),
             // Some file systems cannot do that.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 rustix::fs::renameat(self.folder, NAME, self.folder, name).map_err(problem)?;
+                self.is_placed = true;
+                mark::clear(&self.file);
+                return durability.settle_change(self.folder);
             }
             Err(error) => return Err(problem(error)),
         }
+        // From here on it is another file that has the temporary name.
         self.is_placed = true;
-        durability.settle_change(self.folder)
+        let is_as_read = || {
+            let is_wanted = lease.as_ref().is_some_and(Lease::is_wanted);
+            !is_wanted && read.version.check_renamed(self.folder, NAME).is_ok()
+        };
+        // While the folder is written to the disk, a program that had the file open may still write into it. So
+        // that is done first, and the old file is looked at once more before it goes.
+        let settled = is_as_read().then(|| durability.settle_change(self.folder));
+        let is_still_as_read = || durability == Durability::Eventual || is_as_read();
+        let Some(settled) = settled.filter(|_| is_still_as_read()) else {
+            let refused = self.put_back(name, own);
+            // The answer is a refusal in any case; that the file is as it was should also survive a failure of power.
+            let _ = durability.settle(self.folder);
+            return Err(refused);
+        };
+        // If it cannot be removed now, it is when the folder is next used.
+        let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
+        mark::clear(&self.file);
+        settled
+    }
+
+    fn exchange(&self, name: &str) -> Result<(), Errno> {
+        rustix::fs::renameat_with(self.folder, NAME, self.folder, name, RenameFlags::EXCHANGE)
+    }
+
+    /// Gives the name back to the file that came out of an exchange. Other programs may save at any instant, so what
+    /// comes out this time is looked at as well: it is deleted only if it is what the last exchange had put there. In
+    /// the end the newest save has the name. Returns what the caller is told.
+    fn put_back(&self, name: &str, own: Content) -> StoreError {
+        // Each further round takes another save within microseconds.
+        const ROUNDS: usize = 10_000;
+        let mut put_there = Pinned { content: own, _open: None };
+        for _ in 0..ROUNDS {
+            let Ok(to_put) = Pinned::new(self.folder) else { return StoreError::Changed };
+            match self.exchange(name) {
+                Ok(()) => {}
+                // Nothing has the name now.
+                Err(Errno::NOENT) => match rename_to_new((self.folder, NAME), (self.folder, name)) {
+                    Ok(()) => return StoreError::Changed,
+                    Err(StoreError::Exists) => continue,
+                    Err(_) => break,
+                },
+                Err(_) => break,
+            }
+            match Pinned::new(self.folder) {
+                Ok(came_out) if came_out.content == put_there.content => {
+                    let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
+                    return StoreError::Changed;
+                }
+                // A save that is newer than what was just put in its place.
+                Ok(_) => put_there = to_put,
+                Err(_) => return StoreError::Changed,
+            }
+        }
+        keep(self.folder, name)
     }
 }
 
+/// Keeps what came out of a rename, and cannot go back, under a visible name. Returns what the caller is told.
+fn keep(folder: &Lock, name: &str) -> StoreError {
+    leftover::keep(folder, Some(name)).map_or_else(|error| error, StoreError::Kept)
+}
+
+/// What has the name of temporary files, held open so that no other file can get the number of its inode.
+struct Pinned {
+    content: Content,
+    _open: Option<OwnedFd>,
+}
+
+impl Pinned {
+    fn new(folder: &Lock) -> Result<Self, StoreError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = rustix::fs::openat(folder, NAME, flags, Mode::empty()).map_err(problem)?;
+        Ok(Self { content: content_of(&open)?, _open: Some(open) })
+    }
+}
+
+fn content_of(open: impl AsFd) -> Result<Content, StoreError> {
+    Ok(Version::from_stat(&rustix::fs::fstat(open).map_err(problem)?).content())
+}
+
+/// A lease on a file that was read and is about to go, where there is one to be had.
+fn lease<'a>(
+    folder: &Lock,
+    name: &str,
+    read: &'a OpenFile,
+    terms: &Terms<'_>,
+) -> Result<Option<Lease<'a>>, StoreError> {
+    Lease::take(&read.file, || {
+        if (terms.has_ended)() {
+            return Err(StoreError::Ended);
+        }
+        read.version.check(folder, name)
+    })
+}
+
 /// Removes a file, if it is still the one that was read.
-pub(super) fn remove(folder: &Lock, name: &str, read: &Version, terms: &Terms<'_>) -> Result<(), StoreError> {
-    read.check(folder, name)?;
+pub(super) fn remove(
+    folder: &Lock,
+    name: &str,
+    read: &OpenFile,
+    terms: &Terms<'_>,
+) -> Result<(), StoreError> {
+    let lease = lease(folder, name, read, terms)?;
+    read.version.check(folder, name)?;
     commit(terms)?;
     rename_to_new((folder, name), (folder, NAME)).map_err(|error| match error {
         StoreError::Exists => StoreError::Blocked,
+        StoreError::NotFound => StoreError::Changed,
         error => error,
     })?;
-    if let Err(changed) = read.check(folder, NAME) {
-        rename_to_new((folder, NAME), (folder, name))?;
-        return Err(changed);
+    let changed = read.version.check_renamed(folder, NAME).err();
+    if changed.is_some() || lease.as_ref().is_some_and(Lease::is_wanted) {
+        return Err(match rename_to_new((folder, NAME), (folder, name)) {
+            Ok(()) => StoreError::Changed,
+            Err(_) => keep(folder, name),
+        });
     }
     rustix::fs::unlinkat(folder, NAME, AtFlags::empty()).map_err(problem)
 }
@@ -163,29 +284,37 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Removes what a writer who died has left behind. The lock is held, so nobody is writing now.
-pub(super) fn sweep(folder: &Lock) {
-    // Most often there is nothing, and that is as it should be.
-    if let Err(Errno::ISDIR) = rustix::fs::unlinkat(folder, NAME, AtFlags::empty()) {
-        // Nobody else may use the name, but what is in it is not ours.
-        let _ = rustix::fs::unlinkat(folder, NAME, AtFlags::REMOVEDIR);
-    }
-}
-
 /// Gives a file another name, where nothing may be.
 pub(super) fn rename_to_new(
     (from_folder, from): (impl AsFd, &str),
     (folder, name): (impl AsFd, &str),
 ) -> Result<(), StoreError> {
     match rustix::fs::renameat_with(&from_folder, from, &folder, name, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do that in one step. Whoever else uses the lock is kept out all the same.
+        // Some file systems cannot do that.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            link_to_new((from_folder, from), (folder, name))
+        }
+        Err(Errno::XDEV) => Err(StoreError::OtherFileSystem),
+        renamed => renamed.map_err(problem),
+    }
+}
+
+/// Gives a file another name in two steps, of which the first fails if something has the name already.
+fn link_to_new(
+    (from_folder, from): (impl AsFd, &str),
+    (folder, name): (impl AsFd, &str),
+) -> Result<(), StoreError> {
+    match rustix::fs::linkat(&from_folder, from, &folder, name, AtFlags::empty()) {
+        Ok(()) => rustix::fs::unlinkat(&from_folder, from, AtFlags::empty()).map_err(problem),
+        Err(Errno::XDEV) => Err(StoreError::OtherFileSystem),
+        // No second names either, or a folder, which cannot have one. This look is all that is left; a program that makes
+        // a file of that name right after it loses that file.
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
             if rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
                 return Err(StoreError::Exists);
             }
             rustix::fs::renameat(&from_folder, from, &folder, name).map_err(problem)
         }
-        Err(Errno::XDEV) => Err(StoreError::OtherFileSystem),
-        renamed => renamed.map_err(problem),
+        Err(error) => Err(problem(error)),
     }
 }

@@ -1,0 +1,398 @@
+//! Programs that know nothing of Pintle, and save a file in the very instant that it is being changed: nothing that they
+//! saved is lost.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{Seek, Write},
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    PATIENCE, Server, Setup, hash, request, rounds,
+    trace::{Traced, traced},
+};
+
+const OLD: &str = "the old line\n";
+const EDITED: &str = "the old line\nedited\n";
+
+fn append(server: &mut Server, guard: &str) {
+    server.request(
+        json!("edit"),
+        "text.append",
+        json!({"path": "a.txt", "hash": guard, "content": "edited"}),
+    );
+}
+
+/// The names in a folder on the disk.
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+}
+
+/// The names in the root as a server lists them.
+fn listed(server: &mut Server) -> BTreeSet<String> {
+    let listing = server.result("file.list", json!({}));
+    let entries = listing["entries"].as_array().expect("a list");
+    entries.iter().map(|entry| entry["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// Saves a file as most editors do.
+fn save_by_rename(file: &Path, content: &str) {
+    let beside = file.with_extension("swp");
+    fs::write(&beside, content).expect("writes");
+    fs::rename(&beside, file).expect("saves");
+}
+
+/// An edit that stops for a moment before the exchange and after it.
+struct SlowEdit {
+    root: tempfile::TempDir,
+    traced: Traced,
+}
+
+impl SlowEdit {
+    /// None where calls cannot be slowed down.
+    fn new() -> Option<Self> {
+        Self::with("fsync,renameat2", &["renameat2:delay_enter=400000:delay_exit=400000"])
+    }
+
+    fn with(calls: &str, tampering: &[&str]) -> Option<Self> {
+        let root = tempfile::tempdir().expect("a folder");
+        let setup = Setup::new().arg("--root").arg(root.path());
+        let traced = traced(setup, calls, tampering)?;
+        Some(Self { root, traced })
+    }
+
+    fn file(&self) -> PathBuf {
+        self.root.path().join("a.txt")
+    }
+
+    /// Begins the edit; `meanwhile` happens right before the exchange, when the file has been looked at for the last
+    /// time. Returns right after the exchange.
+    fn exchange(&mut self, mut meanwhile: impl FnMut(&Path)) {
+        const TRIES: usize = 20;
+        for _ in 0..TRIES {
+            fs::write(self.file(), OLD).expect("writes");
+            let before = self.traced.count("fsync");
+            append(&mut self.traced.server, &hash(OLD));
+            self.traced.wait_for_another("fsync", before);
+            meanwhile(&self.file());
+            let deadline = Instant::now() + PATIENCE;
+            while Instant::now() < deadline {
+                if fs::read_to_string(self.file()).is_ok_and(|content| content == EDITED) {
+                    return;
+                }
+                // It came before the last look after all.
+                if self.traced.server.frame_at_once().is_some() {
+                    break;
+                }
+            }
+        }
+        panic!("the edit never came to its exchange");
+    }
+}
+
+#[test]
+fn of_two_saves_in_the_instant_of_an_edit_the_newer_one_stays() {
+    let Some(mut edit) = SlowEdit::new() else { return };
+    edit.exchange(|file| save_by_rename(file, "first save\n"));
+    // The edit has taken the first save out, and will put it back.
+    save_by_rename(&edit.file(), "second save\n");
+    let reply = edit.traced.server.frame();
+    assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
+    assert_eq!(fs::read_to_string(edit.file()).expect("there"), "second save\n", "{reply}");
+    assert_eq!(names(edit.root.path()), ["a.txt".to_owned()].into());
+    edit.traced.server.finish();
+}
+
+#[test]
+fn a_save_is_put_back_when_the_name_was_taken_away_as_well() {
+    let Some(mut edit) = SlowEdit::new() else { return };
+    edit.exchange(|file| save_by_rename(file, "first save\n"));
+    fs::remove_file(edit.file()).expect("removes");
+    let reply = edit.traced.server.frame();
+    assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
+    assert_eq!(fs::read_to_string(edit.file()).expect("there"), "first save\n", "{reply}");
+    assert_eq!(names(edit.root.path()), ["a.txt".to_owned()].into());
+    edit.traced.server.finish();
+}
+
+#[test]
+fn a_save_that_the_file_system_does_not_let_back_is_kept_beside_the_file_and_named() {
+    // The temporary file is looked at right before the exchange.
+    let tampering = ["fstat:delay_exit=400000", "renameat2:error=EINVAL:when=2+"];
+    let Some(mut edit) = SlowEdit::with("fsync,fstat,renameat2", &tampering) else { return };
+    edit.exchange(|file| save_by_rename(file, "first save\n"));
+    let reply = edit.traced.server.frame();
+    let error = &reply["error"]["data"];
+    assert_eq!(error["code"], json!("CONFLICT"), "{reply}");
+    assert_eq!(error["details"]["kept"], json!("a.txt.recovered-1"), "{reply}");
+    assert!(error["message"].as_str().is_some_and(|told| told.contains("a.txt.recovered-1")), "{reply}");
+    let kept = edit.root.path().join("a.txt.recovered-1");
+    assert_eq!(fs::read_to_string(kept).expect("kept"), "first save\n");
+    assert_eq!(names(edit.root.path()), ["a.txt", "a.txt.recovered-1"].map(String::from).into());
+    let stderr = edit.traced.server.finish();
+    assert!(stderr.contains("warning:") && stderr.contains("a.txt.recovered-1"), "{stderr}");
+}
+
+#[test]
+fn a_save_that_a_killed_edit_had_taken_out_gets_a_visible_name() {
+    let Some(mut edit) = SlowEdit::new() else { return };
+    edit.exchange(|file| save_by_rename(file, "first save\n"));
+    let SlowEdit { root, traced } = edit;
+    traced.kill();
+    assert_eq!(names(root.path()), [".pintle-tmp", "a.txt"].map(String::from).into());
+    let mut server = Setup::new().arg("--root").arg(root.path()).start();
+    assert_eq!(listed(&mut server), ["a.txt", "a.txt.recovered-1"].map(String::from).into());
+    assert_eq!(names(root.path()), ["a.txt", "a.txt.recovered-1"].map(String::from).into());
+    let read = |name: &str| fs::read_to_string(root.path().join(name)).expect("there");
+    assert_eq!(read("a.txt.recovered-1"), "first save\n");
+    assert_eq!(read("a.txt"), EDITED);
+    assert_eq!(rustix::fs::listxattr(root.path().join("a.txt"), &mut [0; 1024][..]).unwrap_or(0), 0);
+    append(&mut server, &hash(EDITED));
+    let reply = server.frame();
+    assert!(reply.get("result").is_some(), "{reply}");
+    let stderr = server.finish();
+    assert!(stderr.contains("warning:") && stderr.contains("a.txt.recovered-1"), "{stderr}");
+}
+
+#[test]
+fn a_file_that_a_killed_edit_had_replaced_goes() {
+    let Some(mut edit) = SlowEdit::new() else { return };
+    edit.exchange(|_| {});
+    let SlowEdit { root, traced } = edit;
+    traced.kill();
+    assert_eq!(fs::read_to_string(root.path().join(".pintle-tmp")).expect("there"), OLD);
+    let mut server = Setup::new().arg("--root").arg(root.path()).start();
+    assert_eq!(listed(&mut server), ["a.txt".to_owned()].into());
+    assert_eq!(names(root.path()), ["a.txt".to_owned()].into());
+    assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("there"), EDITED);
+    assert_eq!(rustix::fs::listxattr(root.path().join("a.txt"), &mut [0; 1024][..]).unwrap_or(0), 0);
+    server.finish();
+}
+
+#[test]
+fn a_program_that_opens_a_file_in_the_instant_of_an_edit_does_not_write_into_nothing() {
+    let Some(mut edit) = SlowEdit::new() else { return };
+    let file = edit.file();
+    fs::write(&file, OLD).expect("writes");
+    let before = edit.traced.count("fsync");
+    append(&mut edit.traced.server, &hash(OLD));
+    edit.traced.wait_for_another("fsync", before);
+    // It is kept waiting here until the edit has made up its mind.
+    let mut opened = fs::OpenOptions::new().write(true).open(&file).expect("opens");
+    let reply = edit.traced.server.frame();
+    opened.write_all(b"THE NEW").expect("writes");
+    drop(opened);
+    assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
+    assert_eq!(fs::read_to_string(&file).expect("there"), "THE NEW line\n", "{reply}");
+    edit.traced.server.finish();
+}
+
+#[test]
+fn a_file_that_is_open_for_writing_elsewhere_is_not_replaced_under_its_writer() {
+    for (tool, extra) in [("text.append", json!({"content": "edited"})), ("file.remove", json!({}))] {
+        let mut server = Setup::new().start();
+        let file = server.path("root/a.txt");
+        fs::write(&file, OLD).expect("writes");
+        let mut opened = fs::OpenOptions::new().write(true).open(&file).expect("opens");
+        let mut params = json!({"path": "a.txt", "hash": hash(OLD)});
+        params.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        let reply = server.call(tool, params.clone());
+        opened.write_all(b"THE NEW").expect("writes");
+        let error = &reply["error"]["data"];
+        assert_eq!(error["code"], json!("CONFLICT"), "{tool}: {reply}");
+        assert_eq!(error["details"]["reason"], json!("open_for_writing"), "{tool}: {reply}");
+        assert_eq!(fs::read_to_string(&file).expect("there"), "THE NEW line\n", "{tool}");
+        // Once it is closed and read again all is well.
+        drop(opened);
+        params["hash"] = json!(hash("THE NEW line\n"));
+        server.result(tool, params);
+        server.finish();
+    }
+}
+
+/// Starts an edit of a large file, and does something to the file while the new one is being written.
+fn change_during_an_edit(change: impl FnOnce(&Path)) -> (Value, String, fs::Metadata) {
+    let mut server = Setup::new().start();
+    let file = server.path("root/a.txt");
+    let old = "a line that is repeated very often\n".repeat(500_000);
+    fs::write(&file, &old).expect("writes");
+    append(&mut server, &hash(&old));
+    let unfinished = server.path("root/.pintle-tmp");
+    let deadline = Instant::now() + PATIENCE;
+    while !unfinished.exists() {
+        assert!(Instant::now() < deadline, "nothing is ever written");
+    }
+    change(&file);
+    let reply = server.frame();
+    let found = (fs::read_to_string(&file).expect("there"), fs::metadata(&file).expect("there"));
+    server.finish();
+    (reply, found.0, found.1)
+}
+
+#[test]
+fn a_write_of_the_same_size_whose_time_was_set_back_is_a_conflict() {
+    let (reply, content, _) = change_during_an_edit(|file| {
+        let time = fs::metadata(file).and_then(|found| found.modified()).expect("a time");
+        let opened = fs::OpenOptions::new().write(true).open(file).expect("opens");
+        opened.write_all_at(b"A LINE", 0).expect("writes");
+        opened.set_modified(time).expect("sets the time");
+    });
+    assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
+    assert!(content.starts_with("A LINE that is"), "the write was undone");
+}
+
+#[test]
+fn a_change_of_mode_during_an_edit_is_a_conflict() {
+    let (reply, _, found) = change_during_an_edit(|file| {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o640)).expect("changes the mode");
+    });
+    assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
+    assert_eq!(found.mode() & 0o7777, 0o640, "the change was undone");
+}
+
+/// How a program saves that knows nothing of locks.
+#[derive(Clone, Copy, Debug)]
+enum Saver {
+    /// Writes two new files and gives them the name, one soon after the other.
+    RenameTwice,
+    /// Opens the file for reading and writing, writes and cuts it off behind (`r+`).
+    InPlace,
+    /// Opens the file and empties it, then writes (`O_TRUNC`).
+    Truncate,
+    /// Moves the file away, makes a new one of its name, and removes the old one, as vim does.
+    MoveAndCreate,
+}
+
+impl Saver {
+    /// Saves; false if there was no file to write into.
+    fn save(self, file: &Path, content: &str) -> bool {
+        let mut options = fs::OpenOptions::new();
+        match self {
+            Self::RenameTwice => {
+                let [first, second] = ["swp", "swq"].map(|extension| file.with_extension(extension));
+                fs::rename(first, file).expect("saves");
+                fs::rename(second, file).expect("saves");
+                return true;
+            }
+            Self::InPlace => options.read(true).write(true),
+            Self::Truncate => options.write(true).truncate(true).create(true),
+            Self::MoveAndCreate => {
+                let backup = file.with_extension("txt~");
+                if fs::rename(file, &backup).is_err() {
+                    return false;
+                }
+                linger();
+                let mut opened = fs::File::create(file).expect("makes it");
+                linger();
+                opened.write_all(content.as_bytes()).expect("writes");
+                fs::remove_file(backup).expect("removes");
+                return true;
+            }
+        };
+        let Ok(mut opened) = options.open(file) else { return false };
+        linger();
+        opened.write_all(content.as_bytes()).expect("writes");
+        let end = opened.stream_position().expect("a position");
+        opened.set_len(end).expect("cuts");
+        true
+    }
+}
+
+/// The time that an editor takes from one system call to the next.
+fn linger() {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_micros(50) {
+        std::hint::spin_loop();
+    }
+}
+
+/// How long an edit takes on this machine, as busy as it is.
+fn usual_time(server: &mut Server, root: &Path) -> Duration {
+    let mut times: Vec<Duration> = (0..21)
+        .map(|_| {
+            fs::write(root.join("c.txt"), "x\n").expect("writes");
+            let start = Instant::now();
+            server.result("text.append", json!({"path": "c.txt", "hash": hash("x\n"), "content": "y"}));
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Lets edits and saves meet, at another distance in each round. No save may be lost.
+fn no_save_is_lost(saver: Saver, rounds: usize) {
+    // Another file system can be named for this: they differ in how long things take.
+    let root = match std::env::var_os("PINTLE_STRESS_FOLDER") {
+        Some(folder) => tempfile::tempdir_in(folder).expect("a folder"),
+        None => tempfile::tempdir().expect("a folder"),
+    };
+    let file = root.path().join("a.txt");
+    let mut server = Setup::new().args(["--no-fsync", "--log-level=off", "--root"]).arg(root.path()).start();
+    let (mut done, mut refused, mut lost) = (0, 0, Vec::new());
+    let mut usual = usual_time(&mut server, root.path());
+    for round in 0..rounds {
+        if round % 1000 == 999 {
+            usual = usual_time(&mut server, root.path());
+        }
+        let [old, new] = ["old", "new"].map(|word| format!("{round:08} {word}\n").repeat(80));
+        let _ = fs::remove_file(&file);
+        fs::write(&file, &old).expect("writes");
+        fs::write(file.with_extension("swp"), "the first of two\n").expect("writes");
+        fs::write(file.with_extension("swq"), &new).expect("writes");
+        let params = json!({"path": "a.txt", "hash": hash(&old), "content": "x"});
+        let line = format!("{}\n", request(json!(round), "text.append", params));
+        let start = Instant::now();
+        server.write(line.as_bytes());
+        // From before the exchange to after it, with small steps that fall elsewhere each time.
+        let distance = usual.mul_f64(0.2 + 1.3 * (round as f64 * 0.618_034).fract());
+        while start.elapsed() < distance {
+            std::hint::spin_loop();
+        }
+        let is_saved = saver.save(&file, &new);
+        let reply = server.frame();
+        match reply.get("result") {
+            Some(_) => done += 1,
+            None => refused += 1,
+        }
+        let found = fs::read_to_string(&file).unwrap_or_default();
+        if is_saved && found != new {
+            lost.push(format!("round {round}: {} bytes instead of {}: {reply}", found.len(), new.len()));
+        }
+        let beside: Vec<String> = names(root.path())
+            .into_iter()
+            .filter(|name| !["a.txt", "a.swp", "a.swq", "c.txt"].contains(&name.as_str()))
+            .collect();
+        assert!(beside.is_empty(), "round {round}: {beside:?}");
+    }
+    println!("{saver:?}: {rounds} saves, {done} edits done, {refused} refused, {} saves lost", lost.len());
+    assert!(lost.is_empty(), "{saver:?}: {} of {rounds} saves were lost: {:#?}", lost.len(), lost.first());
+    assert!(done > 0 && refused > 0, "they never met: {done} done, {refused} refused");
+    server.finish();
+}
+
+#[test]
+fn two_saves_by_rename_are_never_lost_to_an_edit() {
+    no_save_is_lost(Saver::RenameTwice, rounds(500, 100_000));
+}
+
+#[test]
+fn a_save_in_place_is_not_lost_to_an_edit() {
+    no_save_is_lost(Saver::InPlace, rounds(300, 20_000));
+}
+
+#[test]
+fn a_save_that_empties_the_file_first_is_not_lost_to_an_edit() {
+    no_save_is_lost(Saver::Truncate, rounds(300, 20_000));
+}
+
+#[test]
+fn a_save_that_moves_the_file_away_first_is_not_lost_to_an_edit() {
+    no_save_is_lost(Saver::MoveAndCreate, rounds(300, 20_000));
+}
