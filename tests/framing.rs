@@ -260,9 +260,9 @@ fn replies_wait_for_a_late_reader_after_the_end_of_input() {
     drop(stdin);
     // The output is full and nobody reads. The server looks at it again and again, and has to go on doing so.
     for _ in 0..3 {
-        wait_until("the server waits", || server.sleeps_while(|| true));
+        wait_until("the server waits", || !server.is_running() || server.sleeps_while(|| true));
         let sleeps = server.sleeps();
-        wait_until("the server looks again", || server.sleeps() != sleeps);
+        wait_until("the server looks again", || !server.is_running() || server.sleeps() != sleeps);
         assert!(server.is_running(), "it gave up: {}", server.stderr());
     }
     server.start_reading();
