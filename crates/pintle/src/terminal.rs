@@ -105,7 +105,8 @@ mod tests {
         for text in ["", "a\tb", "Ünïcödé 日本語 עברית 👩‍👩‍👧", "C:\\x1b"] {
             assert_eq!(part(text.as_bytes()), text);
             assert_eq!(escaped_message(text), text);
-            assert_eq!(escaped_json(text), text);
+            let json = serde_json::json!(text).to_string();
+            assert_eq!(escaped_json(&json), json);
         }
         assert_eq!(escaped_message("one\r\ntwo\n\tthree"), "one\r\ntwo\n\tthree");
     }
