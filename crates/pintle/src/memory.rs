@@ -1,7 +1,7 @@
 //! Where memory comes from.
 //!
-//! Values are made by one thread and dropped by another, several MiB at a time. The system's allocator makes these
-//! threads wait for each other, and keeps for itself what was freed; docs/design/engine.md, "Memory", has the figures.
+//! Replies of several MiB are made by one thread and dropped by another, and the system's allocator keeps most of what
+//! was freed; docs/design/engine.md, "Memory", has the figures.
 
 #![allow(unsafe_code)]
 
