@@ -828,3 +828,19 @@ fn workspace_status_says_why_the_git_state_is_missing() {
         assert!(problem.as_str().is_some_and(|problem| problem.contains(piece)), "{root}: {problem}");
     }
 }
+
+#[test]
+fn a_file_that_is_being_written_is_not_found_or_counted() {
+    let world =
+        World::of(&[("a/.pintle-tmp", "needle\n"), ("a/b.txt", "needle\n"), (".pintle-tmp", "needle\n")]);
+    let mut server = world.built();
+    let found = search(&mut server, "literal", "needle");
+    assert_eq!(paths(&found), ["a/b.txt"]);
+    let counted = found["coverage"]["skipped"].as_object().expect("reasons");
+    assert!(counted.values().all(|count| *count == json!(0)), "{found}");
+    // Neither when it comes while the server watches.
+    world.write("c/.pintle-tmp", "needle\n");
+    world.write("c/d.txt", "needle\n");
+    assert_eq!(paths(&search(&mut server, "literal", "needle")), ["a/b.txt", "c/d.txt"]);
+    server.finish();
+}

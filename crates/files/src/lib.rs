@@ -14,5 +14,5 @@ mod tools;
 
 pub use files::{Files, Lines};
 pub use hash::{Hash, Hasher};
-pub use local::{Durability, LocalFolder};
+pub use local::{Durability, LocalFolder, UNFINISHED_FILE};
 pub use store::{Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms};

@@ -11,6 +11,7 @@ use std::{
 };
 
 use ignore::{WalkBuilder, WalkState, overrides::OverrideBuilder};
+use pintle_files::UNFINISHED_FILE;
 use rustix::fs::FileType;
 
 use crate::stamp::Stamp;
@@ -166,15 +167,18 @@ impl Within {
     }
 }
 
-/// As ripgrep walks: hidden files too, but not git's own, and no rules from above the root.
+/// As ripgrep walks: hidden files too, but not git's own, and no rules from above the root. An edit that is under way is
+/// no part of the workspace either.
 fn builder(root: &Path) -> io::Result<WalkBuilder> {
-    let mut without_git = OverrideBuilder::new(root);
-    without_git.add("!.git").map_err(io::Error::other)?;
+    let mut left_out = OverrideBuilder::new(root);
+    for name in [".git", UNFINISHED_FILE] {
+        left_out.add(&format!("!{name}")).map_err(io::Error::other)?;
+    }
     let mut builder = WalkBuilder::new(root);
     builder
         .hidden(false)
         .parents(false)
-        .overrides(without_git.build().map_err(io::Error::other)?)
+        .overrides(left_out.build().map_err(io::Error::other)?)
         .current_dir(root)
         .add_custom_ignore_filename(".rgignore");
     Ok(builder)
@@ -205,6 +209,9 @@ pub(crate) fn passed_over(root: &Path, walk: &Walk, has_ended: &dyn Fn() -> bool
         for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             let name = entry.file_name().into_vec();
+            if name == UNFINISHED_FILE.as_bytes() {
+                continue;
+            }
             let mut path = folder.clone();
             if !path.is_empty() {
                 path.push(b'/');
@@ -277,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_passed_over_is_counted_where_it_lies() {
+    fn everything_that_is_passed_over_is_counted_where_it_lies_but_unfinished_files_are_not() {
         let root = tree(&[
             (".ignore", "*.log\nout/\n"),
             ("a/one.txt", ""),
@@ -285,6 +292,8 @@ mod tests {
             ("out/two.txt", ""),
             ("out/deep/three.txt", ""),
             (".git/HEAD", ""),
+            ("a/.pintle-tmp", ""),
+            ("out/.pintle-tmp", ""),
         ]);
         std::os::unix::fs::symlink("one.txt", root.path().join("a/link")).expect("a link");
         let walk = walk(root.path(), None, 2, &|_| {}, &|| false).expect("a walk");

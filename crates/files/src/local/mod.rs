@@ -23,6 +23,8 @@ mod source;
 mod temporary;
 mod version;
 
+pub use temporary::NAME as UNFINISHED_FILE;
+
 use std::{io, os::fd::AsFd, path::Path};
 
 use pintle_auth::Verb;
