@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     search_fresh::Random,
     search_tools::{World, names, paths, search},
-    support::{Server, pintle, request, rounds, run, skip, wait_until},
+    support::{Server, hash, pintle, request, rounds, run, skip, wait_until},
 };
 
 /// Files of several languages, each with a word that all have and one that only it has.
@@ -120,7 +120,7 @@ fn a_build_that_is_cancelled_leaves_the_old_index_and_nothing_else() {
     let mut server = world.built();
     let before = names(&world.index());
     let whole = search(&mut server, "literal", "common")["hits"].clone();
-    let count = rounds(120, 2_000);
+    let count = rounds(400, 2_000);
     fill(&world, count, 20_000);
     let mut phases = BTreeSet::new();
     // Progress is told four times a second, so a fast machine may be through with a phase before it is told of it.
@@ -202,7 +202,7 @@ fn a_first_build_that_is_cancelled_before_its_text_is_ready_leaves_no_index() {
 #[test]
 fn text_answers_before_words_and_symbols_and_ready_tells() {
     let world = World::new();
-    fill(&world, rounds(120, 2_000), 20_000);
+    fill(&world, rounds(400, 2_000), 20_000);
     let (mut builder, mut seeker) = (world.start(), world.start());
     build_with_progress(&mut builder, "build", json!({}));
     let mut phases: Vec<String> = Vec::new();
@@ -543,8 +543,17 @@ fn an_index_that_cannot_be_opened_for_want_of_descriptors_is_not_called_damaged(
     let world = World::new();
     fill(&world, 20, 200);
     world.built().finish();
-    let bytes =
-        || names(&world.index()).into_iter().map(|name| (fs::read(world.index().join(&name)).ok(), name));
+    // Files that were written a moment before the build are read once more; then a refresh changes nothing.
+    wait_until("every stamp is trusted", || {
+        let (code, output, errors) = world.run(&["index", "--json"]);
+        assert_eq!(code, Some(0), "{errors}");
+        serde_json::from_str::<Value>(&output).expect("JSON")["read"] == json!(0)
+    });
+    let bytes = || {
+        names(&world.index())
+            .into_iter()
+            .map(|name| (fs::read(world.index().join(&name)).map(hash).ok(), name))
+    };
     let before = bytes().collect::<Vec<_>>();
     let (mut short, mut enough) = (0, 0);
     for limit in 3..40 {

@@ -12,7 +12,7 @@ use std::{
 
 use ignore::{WalkBuilder, WalkState, overrides::OverrideBuilder};
 use pintle_files::UNFINISHED_FILE;
-use rustix::fs::FileType;
+use rustix::{fs::FileType, io::Errno};
 
 use crate::stamp::Stamp;
 
@@ -81,15 +81,26 @@ pub(crate) fn walk(
         }
     };
     let all = Mutex::new(Walk::default());
+    let failure = Mutex::new(None);
     let length = root.as_os_str().len();
     walker.run(|| {
         let mut part = Part { walk: Walk::default(), all: &all };
+        let failure = &failure;
         Box::new(move |entry| {
             if has_ended() {
                 return WalkState::Quit;
             }
-            // What cannot be read is counted where everything that was passed over is.
-            let Ok(entry) = entry else { return WalkState::Continue };
+            let entry = match entry {
+                Ok(entry) => entry,
+                // A walk without descriptors or memory would take what it cannot read for gone.
+                Err(error) if is_exhaustion(&error) => {
+                    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    *failure = error.into_io_error();
+                    return WalkState::Quit;
+                }
+                // What cannot be read is counted where everything that was passed over is.
+                Err(_) => return WalkState::Continue,
+            };
             let path = relative(entry.path(), length);
             match entry.file_type() {
                 Some(kind) if kind.is_dir() => {
@@ -106,6 +117,9 @@ pub(crate) fn walk(
             WalkState::Continue
         })
     });
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
     if has_ended() {
         return Err(io::ErrorKind::Interrupted.into());
     }
@@ -113,6 +127,12 @@ pub(crate) fn walk(
     walk.files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     walk.folders.sort_unstable();
     Ok(walk)
+}
+
+/// Whether the system has run out of something that a walk needs.
+fn is_exhaustion(error: &ignore::Error) -> bool {
+    let error = error.io_error().and_then(Errno::from_io_error);
+    matches!(error, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 /// One thread's part of a walk; joins the whole when the thread is done.
