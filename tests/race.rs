@@ -332,7 +332,7 @@ enum Save {
 }
 
 /// How long an edit takes on this machine, as busy as it is.
-fn usual_time(server: &mut Server, root: &Path) -> Duration {
+pub fn usual_time(server: &mut Server, root: &Path) -> Duration {
     let mut times: Vec<Duration> = (0..21)
         .map(|_| {
             fs::write(root.join("c.txt"), "x\n").expect("writes");

@@ -12,9 +12,12 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    PATIENCE, Server, Setup, hash, request, rounds,
-    trace::{Traced, traced},
+use crate::{
+    race::usual_time,
+    support::{
+        PATIENCE, Server, Setup, hash, request, rounds,
+        trace::{Traced, traced},
+    },
 };
 
 const OLD: &str = "the old line\n";
@@ -310,20 +313,6 @@ fn linger() {
     while start.elapsed() < Duration::from_micros(50) {
         std::hint::spin_loop();
     }
-}
-
-/// How long an edit takes on this machine, as busy as it is.
-fn usual_time(server: &mut Server, root: &Path) -> Duration {
-    let mut times: Vec<Duration> = (0..21)
-        .map(|_| {
-            fs::write(root.join("c.txt"), "x\n").expect("writes");
-            let start = Instant::now();
-            server.result("text.append", json!({"path": "c.txt", "hash": hash("x\n"), "content": "y"}));
-            start.elapsed()
-        })
-        .collect();
-    times.sort_unstable();
-    times[times.len() / 2]
 }
 
 /// Lets edits and saves meet, at another distance in each round. At most `most_lost` saves in a thousand may be lost.

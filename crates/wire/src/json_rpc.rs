@@ -34,15 +34,16 @@ impl ReplyFrame {
         Self { frame, reservation: Reservation::default(), evicted: String::new() }
     }
 
-    /// A frame that may be large.
-    pub(crate) fn large(frame: String, reservation: Reservation, evicted: String) -> Self {
+    /// A frame that may be large; only then is it worth to make what is written if it is evicted.
+    pub(crate) fn large(frame: String, reservation: Reservation, evicted: impl FnOnce() -> String) -> Self {
+        let evicted = if frame.len() > LARGE { evicted() } else { String::new() };
         Self { frame, reservation, evicted }
     }
 
     /// Queues it. A short frame waits until the buffer has capacity.
     pub(crate) async fn write_to(self, outlet: &Outlet) -> Result<(), OutletClosed> {
         let Self { frame, mut reservation, evicted } = self;
-        if frame.len() <= LARGE || evicted.is_empty() {
+        if evicted.is_empty() {
             return outlet.write(&[frame.as_bytes()]).await;
         }
         reservation.shrink_to(frame.capacity());

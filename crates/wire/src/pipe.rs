@@ -303,17 +303,12 @@ impl Shared {
     /// Back-pressure on MCP: takes no further request while the client does not read its replies, or while as many
     /// requests are under way as can be. `false` if the client is gone.
     fn wait_for_reader(&self) -> bool {
-        let ready = async {
+        let mut ready = pin!(async {
             self.mcp.until_below(self.engine.capacity() + SPARE_REQUESTS).await;
             self.outlet.has_capacity().await
-        };
-        match ready.now_or_never() {
-            Some(ready) => ready.is_ok(),
-            None => self.runtime.block_on(async {
-                self.mcp.until_below(self.engine.capacity() + SPARE_REQUESTS).await;
-                self.outlet.has_capacity().await.is_ok()
-            }),
-        }
+        });
+        let at_once = ready.as_mut().now_or_never();
+        at_once.unwrap_or_else(|| self.runtime.block_on(ready)).is_ok()
     }
 
     /// A notification: a cancel acts, the rest is for the SDK.
@@ -465,7 +460,7 @@ impl Shared {
         }
         let silent = cancel.reason() == Some(CancelReason::Silent);
         (!silent).then(|| {
-            let evicted = direct::refusal(id.as_ref(), &unread_replies());
+            let evicted = || direct::refusal(id.as_ref(), &unread_replies());
             ReplyFrame::large(direct::reply(id.as_ref(), &outcome), reservation, evicted)
         })
     }

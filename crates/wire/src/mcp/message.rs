@@ -107,8 +107,8 @@ pub(crate) fn cancelled(mut params: Value, number: i64) -> Option<ClientJsonRpcM
 }
 
 /// The frame of a success. A tool's result may be given as JSON; then the SDK's object only says how it is to be told.
-pub(crate) fn result_frame(id: &RequestId, result: ServerResult, tool_result: Option<&RawValue>) -> String {
-    if let (ServerResult::CallToolResult(told), Some(json)) = (&result, tool_result)
+pub(crate) fn result_frame(id: &RequestId, result: &ServerResult, tool_result: Option<&RawValue>) -> String {
+    if let (ServerResult::CallToolResult(told), Some(json)) = (result, tool_result)
         && let Ok(frame) = tool_result_frame(id, told, json)
     {
         return frame;
@@ -226,9 +226,9 @@ pub(crate) fn to_json(value: &impl Serialize) -> String {
 }
 
 /// The JSON of a result; a list of tools gets back the members that the SDK has no place for.
-fn result_json(result: ServerResult) -> String {
-    let ServerResult::ListToolsResult(_) = &result else { return to_json(&result) };
-    let mut value = serde_json::to_value(&result).unwrap_or_default();
+fn result_json(result: &ServerResult) -> String {
+    let ServerResult::ListToolsResult(_) = result else { return to_json(result) };
+    let mut value = serde_json::to_value(result).unwrap_or_default();
     for tool in value["tools"].as_array_mut().into_iter().flatten() {
         for name in ["schemaVersion", "toolingVersion"] {
             tool[name] = tool["_meta"][format!("pintle/{name}")].clone();

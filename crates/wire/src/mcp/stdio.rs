@@ -201,8 +201,8 @@ impl PipeTransport {
             JsonRpcMessage::Response(response) => {
                 let Some(waiting) = self.settle(&response.id) else { return (None, None) };
                 let held = waiting.asked.take_held();
-                let evicted = message::evicted_frame(&waiting.id, &response.result);
-                let frame = message::result_frame(&waiting.id, response.result, held.result.as_deref());
+                let evicted = || message::evicted_frame(&waiting.id, &response.result);
+                let frame = message::result_frame(&waiting.id, &response.result, held.result.as_deref());
                 (Some(ReplyFrame::large(frame, held.reservation, evicted)), None)
             }
             JsonRpcMessage::Error(error) => {
