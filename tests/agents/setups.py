@@ -1,0 +1,147 @@
+"""How each agent is started without an account: its configuration files, environment and command.
+
+Every agent gets a home, a root to work in, and a model on loopback. `SERVER` is how each is told of the server.
+"""
+
+import json
+from pathlib import Path
+
+PROMPT = "Do what your tools let you do, then stop."
+
+
+class Setup:
+    """What an agent is started with."""
+
+    def __init__(self, command, environment=None, before=()):
+        self.command = command
+        self.environment = environment or {}
+        self.before = before
+
+
+class Place:
+    """Where an agent runs: its installed packages, its home, the root, the server's command, and the model's port."""
+
+    def __init__(self, packages, home, root, server, port):
+        self.packages = Path(packages)
+        self.home = Path(home)
+        self.root = Path(root)
+        self.server = server
+        self.url = f"http://127.0.0.1:{port}"
+
+    def native(self, *names):
+        """The program of a platform's own package, of which npm installs the one that fits."""
+        for name in names:
+            for found in sorted((self.packages / "node_modules").glob(name)):
+                return str(found)
+        raise FileNotFoundError(f"none of {', '.join(names)} is installed: remove .cache/agents and run again")
+
+    def script(self, name):
+        return [self.native("node-linux-*/bin/node"), str(self.packages / "node_modules" / name)]
+
+    def write(self, path, content):
+        path = self.home / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
+        return str(path)
+
+    def entry(self, **more):
+        return {"command": self.server[0], "args": self.server[1:]} | more
+
+
+def claude_code(place):
+    config = place.write("mcp.json", {"mcpServers": {"pintle": place.entry(type="stdio")}})
+    # It refuses to skip permissions for root, so the server's tools are allowed by name.
+    command = [place.native("@anthropic-ai/claude-code-linux-*/claude"), "-p", PROMPT, "--mcp-config", config,
+               "--strict-mcp-config", "--allowedTools", "mcp__pintle", "--model", "claude-sonnet-4-5",
+               "--output-format", "json"]
+    return Setup(command, {
+        "ANTHROPIC_BASE_URL": place.url, "ANTHROPIC_API_KEY": "none", "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1"})
+
+
+def codex(place):
+    arguments = ", ".join(json.dumps(argument) for argument in place.server[1:])
+    place.write(".codex/config.toml", f"""
+model = "scripted"
+model_provider = "scripted"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "{place.url}/v1"
+wire_api = "responses"
+
+[mcp_servers.pintle]
+command = {json.dumps(place.server[0])}
+args = [{arguments}]
+""")
+    command = place.script("@openai/codex/bin/codex.js") + ["exec", "--skip-git-repo-check", "--json", PROMPT]
+    return Setup(command, {"CODEX_HOME": str(place.home / ".codex")})
+
+
+def gemini_cli(place):
+    place.write(".gemini/settings.json", {
+        "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+        "general": {"disableAutoUpdate": True, "disableUpdateNag": True},
+        "privacy": {"usageStatisticsEnabled": False},
+        "mcpServers": {"pintle": place.entry(trust=True)}})
+    command = place.script("@google/gemini-cli/bundle/gemini.js") + [
+        "--prompt", PROMPT, "--approval-mode", "yolo", "--model", "gemini-2.5-pro"]
+    return Setup(command, {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": place.url})
+
+
+def opencode(place):
+    config = place.write("opencode.json", {
+        "autoupdate": False, "share": "disabled", "model": "scripted/scripted", "small_model": "scripted/scripted",
+        "permission": {"*": "allow"},
+        "provider": {"scripted": {"npm": "@ai-sdk/openai-compatible", "name": "scripted",
+                                  "options": {"baseURL": f"{place.url}/v1", "apiKey": "none"},
+                                  "models": {"scripted": {"name": "scripted", "tool_call": True}}}},
+        "mcp": {"pintle": {"type": "local", "command": place.server, "enabled": True}}})
+    command = [place.native("opencode-linux-x64/bin/opencode", "opencode-linux-*/bin/opencode"), "run", PROMPT]
+    return Setup(command, {
+        "OPENCODE_CONFIG": config, "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"})
+
+
+def copilot_cli(place):
+    config = place.write("mcp.json", {"mcpServers": {"pintle": place.entry(type="local", tools=["*"])}})
+    command = place.script("@github/copilot/npm-loader.js") + [
+        "-p", PROMPT, "--allow-all-tools", "--additional-mcp-config", f"@{config}", "--disable-builtin-mcps",
+        "--no-auto-update"]
+    return Setup(command, {
+        "COPILOT_PROVIDER_BASE_URL": f"{place.url}/v1", "COPILOT_PROVIDER_TYPE": "openai",
+        "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_MODEL": "gpt-4.1", "COPILOT_OFFLINE": "true",
+        "COPILOT_HOME": str(place.home / ".copilot")})
+
+
+def continue_cli(place):
+    config = place.write("config.yaml", json.dumps({
+        "name": "scripted", "version": "1.0.0", "schema": "v1",
+        "models": [{"name": "scripted", "provider": "openai", "model": "gpt-4o", "apiKey": "none",
+                    "apiBase": f"{place.url}/v1", "roles": ["chat"], "capabilities": ["tool_use"]}],
+        "mcpServers": [place.entry(name="pintle")]}))
+    command = place.script("@continuedev/cli/dist/cn.js") + ["-p", PROMPT, "--config", config, "--auto"]
+    return Setup(command, {"CONTINUE_TELEMETRY_ENABLED": "0", "CONTINUE_GLOBAL_DIR": str(place.home / ".continue")})
+
+
+def cline(place):
+    data = place.home / ".cline" / "data"
+    place.write(".cline/data/settings/cline_mcp_settings.json", {"mcpServers": {"pintle": place.entry()}})
+    program = place.native("@cline/cli-linux-*/bin/cline")
+    signing_in = [program, "auth", "-p", "openai-compatible", "-k", "none", "-m", "scripted", "-b", f"{place.url}/v1"]
+    return Setup([program, "--auto-approve", "true", PROMPT], {"CLINE_TELEMETRY_DISABLED": "1"}, [signing_in])
+
+
+# In the order of the table: identifier, name, the package whose version is shown, how it is started.
+AGENTS = [
+    ("claude-code", "Claude Code", "@anthropic-ai/claude-code", claude_code),
+    ("codex", "Codex", "@openai/codex", codex),
+    ("gemini-cli", "Gemini CLI", "@google/gemini-cli", gemini_cli),
+    ("opencode", "opencode", "opencode-ai", opencode),
+    ("copilot-cli", "Copilot CLI", "@github/copilot", copilot_cli),
+    ("continue", "Continue", "@continuedev/cli", continue_cli),
+    ("cline", "Cline", "cline", cline),
+]
