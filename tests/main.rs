@@ -7,6 +7,7 @@ mod backend;
 mod binary;
 mod bindings;
 mod cancel;
+mod client_matrix;
 mod command_line;
 mod conversations;
 mod crash;
