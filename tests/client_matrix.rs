@@ -71,6 +71,7 @@ enum RuleName {
     StringEnums,
     SafeNumbers,
     NoOutputSchema,
+    AlwaysLoaded,
 }
 
 /// What a client gets when it connects.
@@ -171,6 +172,11 @@ impl Rule {
             }),
             RuleName::SafeNumbers => schemas().find_map(unsafe_number),
             RuleName::NoOutputSchema => output.map(|_| "has an outputSchema".to_owned()),
+            RuleName::AlwaysLoaded => {
+                let names = self.value.as_ref().and_then(Value::as_array).expect("names of tools");
+                let is_loaded = tool["_meta"]["anthropic/alwaysLoad"] == true;
+                (names.contains(&json!(name)) && !is_loaded).then(|| "is deferred".to_owned())
+            }
         }
     }
 }
@@ -364,11 +370,13 @@ fn each_rule_finds_what_it_forbids() {
         (RuleName::StringEnums, None),
         (RuleName::SafeNumbers, None),
         (RuleName::NoOutputSchema, None),
+        (RuleName::AlwaysLoaded, Some(json!(["file.create"]))),
     ] {
         assert!(rule(name, value).refusal("pintle_", &listing).is_some(), "{name:?} finds nothing");
     }
     let harmless = json!({
         "name": "file_create",
+        "_meta": {"anthropic/alwaysLoad": true},
         "description": "short",
         "inputSchema": {"type": "object", "properties": {
             "a": {"type": "array", "items": {"type": "string", "enum": ["x"]}},

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from model import Model, Step, squeezed
-from setups import AGENTS, Place
+from setups import AGENTS, Context
 
 HERE = Path(__file__).resolve().parent
 SECONDS = 120
@@ -127,12 +127,12 @@ def end_descendants():
         time.sleep(0.05)
 
 
-def execute(setup, place, root, results):
+def execute(setup, context, root, results):
     """Runs an agent to its end, or to the end of its time. Gives its exit code, or None."""
-    home = place.home
+    home = context.home
     (home / "tmp").mkdir(parents=True, exist_ok=True)
     environment = {
-        "PATH": f"{Path(place.native('node-linux-*/bin/node')).parent}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{Path(context.native('node-linux-*/bin/node')).parent}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(home), "TMPDIR": str(home / "tmp"), "LANG": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1",
         "XDG_CONFIG_HOME": str(home / ".config"), "XDG_DATA_HOME": str(home / ".local/share"),
         "XDG_STATE_HOME": str(home / ".local/state"), "XDG_CACHE_HOME": str(home / ".cache"),
@@ -205,15 +205,15 @@ def check(identifier, model, root, message, info, listed, code):
     shown = [request for request in model.requests if request.tools]
 
     # What the model was told of, at once or by name, of what the server listed.
-    told, loaded = {}, set()
+    visible, loaded = {}, set()
     for request in shown:
         for name, namespace, _ in request.tools:
-            told[f"{namespace} {name}" if namespace else name] = name
-        told.update({name: name for name in request.deferred})
+            visible[f"{namespace} {name}" if namespace else name] = name
+        visible.update({name: name for name in request.deferred})
     for tool in listed:
         if shown and any(re.search(rf"(^|[_-]){tool}$", name) for name, _, _ in shown[0].tools):
             loaded.add(tool)
-    ours = {called: name for called, name in told.items()
+    ours = {called: name for called, name in visible.items()
             if "pintle" in called or any(squeezed(name) == squeezed(tool) for tool in listed)}
     refused = [name for name in ours.values() if not NAME.match(name)]
     unexpected = sorted(set(listed) - set(TOOLS))
@@ -293,9 +293,9 @@ def run(agent, arguments):
         model = Model(script())
         server = [sys.executable, str(HERE / "tap.py"), str(folder / "server"), arguments.binary, "serve", "--root",
                   str(root)]
-        place = Place(arguments.packages, folder / "home", root, server, model.port)
+        context = Context(arguments.packages, folder / "home", root, server, model.port)
         begun = time.monotonic()
-        code = execute(start(place), place, root, results)
+        code = execute(start(context), context, root, results)
         seconds = time.monotonic() - begun
         model.close()
         with open(results / "requests.jsonl", "w") as output:
@@ -307,6 +307,7 @@ def run(agent, arguments):
         info = client_info(frames(results / "to-server"))
         found, example = check(identifier, model, root, message, info, listing(frames(results / "from-server")), code)
     finally:
+        end_descendants()
         shutil.rmtree(folder, ignore_errors=True)
     version = json.loads((Path(arguments.packages) / "node_modules" / package / "package.json").read_text())["version"]
     return {"id": identifier, "title": title, "version": version, "name": info[0], "revision": info[1],
@@ -355,6 +356,9 @@ def main():
     # What an agent leaves behind becomes a child of this process, so that it can be found and ended.
     subreaper = 36
     ctypes.CDLL(None, use_errno=True).prctl(subreaper, 1, 0, 0, 0)
+
+    # As in a keyboard interrupt, what is temporary is removed before the end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
     rows = []
     for agent in AGENTS:

@@ -1,6 +1,6 @@
 """How each agent is started without an account: its configuration files, environment and command.
 
-Every agent gets a home, a root to work in, and a model on loopback. `SERVER` is how each is told of the server.
+Every agent gets a home, a root to work in, the server under the name `pintle`, and a model on loopback.
 """
 
 import json
@@ -18,7 +18,7 @@ class Setup:
         self.before = before
 
 
-class Place:
+class Context:
     """Where an agent runs: its installed packages, its home, the root, the server's command, and the model's port."""
 
     def __init__(self, packages, home, root, server, port):
@@ -48,20 +48,20 @@ class Place:
         return {"command": self.server[0], "args": self.server[1:]} | more
 
 
-def claude_code(place):
-    config = place.write("mcp.json", {"mcpServers": {"pintle": place.entry(type="stdio")}})
+def claude_code(context):
+    config = context.write("mcp.json", {"mcpServers": {"pintle": context.entry(type="stdio")}})
     # It refuses to skip permissions for root, so the server's tools are allowed by name.
-    command = [place.native("@anthropic-ai/claude-code-linux-*/claude"), "-p", PROMPT, "--mcp-config", config,
+    command = [context.native("@anthropic-ai/claude-code-linux-*/claude"), "-p", PROMPT, "--mcp-config", config,
                "--strict-mcp-config", "--allowedTools", "mcp__pintle", "--model", "claude-sonnet-4-5",
                "--output-format", "json"]
     return Setup(command, {
-        "ANTHROPIC_BASE_URL": place.url, "ANTHROPIC_API_KEY": "none", "DISABLE_AUTOUPDATER": "1",
+        "ANTHROPIC_BASE_URL": context.url, "ANTHROPIC_API_KEY": "none", "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1"})
 
 
-def codex(place):
-    arguments = ", ".join(json.dumps(argument) for argument in place.server[1:])
-    place.write(".codex/config.toml", f"""
+def codex(context):
+    arguments = ", ".join(json.dumps(argument) for argument in context.server[1:])
+    context.write(".codex/config.toml", f"""
 model = "scripted"
 model_provider = "scripted"
 approval_policy = "never"
@@ -70,68 +70,67 @@ check_for_update_on_startup = false
 
 [model_providers.scripted]
 name = "scripted"
-base_url = "{place.url}/v1"
+base_url = "{context.url}/v1"
 wire_api = "responses"
 
 [mcp_servers.pintle]
-command = {json.dumps(place.server[0])}
+command = {json.dumps(context.server[0])}
 args = [{arguments}]
 """)
-    command = place.script("@openai/codex/bin/codex.js") + ["exec", "--skip-git-repo-check", "--json", PROMPT]
-    return Setup(command, {"CODEX_HOME": str(place.home / ".codex")})
+    command = context.script("@openai/codex/bin/codex.js") + ["exec", "--skip-git-repo-check", "--json", PROMPT]
+    return Setup(command, {"CODEX_HOME": str(context.home / ".codex")})
 
 
-def gemini_cli(place):
-    place.write(".gemini/settings.json", {
+def gemini_cli(context):
+    context.write(".gemini/settings.json", {
         "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
         "general": {"disableAutoUpdate": True, "disableUpdateNag": True},
         "privacy": {"usageStatisticsEnabled": False},
-        "mcpServers": {"pintle": place.entry(trust=True)}})
-    command = place.script("@google/gemini-cli/bundle/gemini.js") + [
+        "mcpServers": {"pintle": context.entry(trust=True)}})
+    command = context.script("@google/gemini-cli/bundle/gemini.js") + [
         "--prompt", PROMPT, "--approval-mode", "yolo", "--model", "gemini-2.5-pro"]
-    return Setup(command, {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": place.url})
+    return Setup(command, {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": context.url})
 
 
-def opencode(place):
-    config = place.write("opencode.json", {
+def opencode(context):
+    config = context.write("opencode.json", {
         "autoupdate": False, "share": "disabled", "model": "scripted/scripted", "small_model": "scripted/scripted",
         "permission": {"*": "allow"},
         "provider": {"scripted": {"npm": "@ai-sdk/openai-compatible", "name": "scripted",
-                                  "options": {"baseURL": f"{place.url}/v1", "apiKey": "none"},
+                                  "options": {"baseURL": f"{context.url}/v1", "apiKey": "none"},
                                   "models": {"scripted": {"name": "scripted", "tool_call": True}}}},
-        "mcp": {"pintle": {"type": "local", "command": place.server, "enabled": True}}})
-    command = [place.native("opencode-linux-x64/bin/opencode", "opencode-linux-*/bin/opencode"), "run", PROMPT]
+        "mcp": {"pintle": {"type": "local", "command": context.server, "enabled": True}}})
+    command = [context.native("opencode-linux-x64/bin/opencode", "opencode-linux-*/bin/opencode"), "run", "--print-logs", PROMPT]
     return Setup(command, {
         "OPENCODE_CONFIG": config, "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"})
 
 
-def copilot_cli(place):
-    config = place.write("mcp.json", {"mcpServers": {"pintle": place.entry(type="local", tools=["*"])}})
-    command = place.script("@github/copilot/npm-loader.js") + [
+def copilot_cli(context):
+    config = context.write("mcp.json", {"mcpServers": {"pintle": context.entry(type="local", tools=["*"])}})
+    command = context.script("@github/copilot/npm-loader.js") + [
         "-p", PROMPT, "--allow-all-tools", "--additional-mcp-config", f"@{config}", "--disable-builtin-mcps",
         "--no-auto-update"]
     return Setup(command, {
-        "COPILOT_PROVIDER_BASE_URL": f"{place.url}/v1", "COPILOT_PROVIDER_TYPE": "openai",
+        "COPILOT_PROVIDER_BASE_URL": f"{context.url}/v1", "COPILOT_PROVIDER_TYPE": "openai",
         "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_MODEL": "gpt-4.1", "COPILOT_OFFLINE": "true",
-        "COPILOT_HOME": str(place.home / ".copilot")})
+        "COPILOT_HOME": str(context.home / ".copilot")})
 
 
-def continue_cli(place):
-    config = place.write("config.yaml", json.dumps({
+def continue_cli(context):
+    config = context.write("config.yaml", json.dumps({
         "name": "scripted", "version": "1.0.0", "schema": "v1",
         "models": [{"name": "scripted", "provider": "openai", "model": "gpt-4o", "apiKey": "none",
-                    "apiBase": f"{place.url}/v1", "roles": ["chat"], "capabilities": ["tool_use"]}],
-        "mcpServers": [place.entry(name="pintle")]}))
-    command = place.script("@continuedev/cli/dist/cn.js") + ["-p", PROMPT, "--config", config, "--auto"]
-    return Setup(command, {"CONTINUE_TELEMETRY_ENABLED": "0", "CONTINUE_GLOBAL_DIR": str(place.home / ".continue")})
+                    "apiBase": f"{context.url}/v1", "roles": ["chat"], "capabilities": ["tool_use"]}],
+        "mcpServers": [context.entry(name="pintle")]}))
+    command = context.script("@continuedev/cli/dist/cn.js") + ["-p", PROMPT, "--config", config, "--auto"]
+    return Setup(command, {"CONTINUE_TELEMETRY_ENABLED": "0", "CONTINUE_GLOBAL_DIR": str(context.home / ".continue")})
 
 
-def cline(place):
-    data = place.home / ".cline" / "data"
-    place.write(".cline/data/settings/cline_mcp_settings.json", {"mcpServers": {"pintle": place.entry()}})
-    program = place.native("@cline/cli-linux-*/bin/cline")
-    signing_in = [program, "auth", "-p", "openai-compatible", "-k", "none", "-m", "scripted", "-b", f"{place.url}/v1"]
+def cline(context):
+    context.write(".cline/data/settings/cline_mcp_settings.json", {"mcpServers": {"pintle": context.entry()}})
+    program = context.native("@cline/cli-linux-*/bin/cline")
+    signing_in = [program, "auth", "-p", "openai-compatible", "-k", "none", "-m", "scripted", "-b", f"{context.url}/v1"]
     return Setup([program, "--auto-approve", "true", PROMPT], {"CLINE_TELEMETRY_DISABLED": "1"}, [signing_in])
 
 
