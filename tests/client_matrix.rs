@@ -29,6 +29,9 @@ struct Client {
     results: Results,
     /// What the client puts before a tool's name.
     prefix: String,
+    /// Arguments that the client adds to every tool's schema, and sends to a server that does not know them.
+    #[serde(default, rename = "addedArguments")]
+    added_arguments: Vec<String>,
     sources: Sources,
     rules: Vec<Rule>,
 }
@@ -46,6 +49,8 @@ struct Sources {
     #[serde(rename = "clientInfo")]
     names: String,
     results: String,
+    #[serde(rename = "addedArguments")]
+    added_arguments: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -317,6 +322,26 @@ fn results_have_the_form_that_the_client_can_use() {
     }
 }
 
+/// Gemini CLI asks its model to set an argument of its own on every call that depends on another, and sends it along.
+#[test]
+fn an_argument_that_the_client_adds_does_not_fail_the_call() {
+    for client in clients() {
+        for (name, argument) in client
+            .names()
+            .flat_map(|name| client.added_arguments.iter().map(move |argument| (name.clone(), argument)))
+        {
+            let setup = Setup::new();
+            std::fs::write(setup.path("root").join("a.txt"), "one\n").expect("writes");
+            let (mut server, _) = session(setup, &name);
+            let call = json!({"name": "text.read", "arguments": {"path": "a.txt", argument: true}});
+            let result = server.result("tools/call", call);
+            server.finish();
+            let text = result["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(result["isError"] != true && text.contains("one"), "{name}, {argument}: {result}");
+        }
+    }
+}
+
 #[test]
 fn every_statement_about_a_client_has_a_source() {
     let clients = clients();
@@ -335,7 +360,14 @@ fn every_statement_about_a_client_has_a_source() {
             assert!(!name.trim_end_matches('*').contains('*'), "{name}: `*` stands at the end alone");
         }
         let rules = client.rules.iter().map(|rule| &rule.source);
-        for source in rules.chain([&client.sources.names, &client.sources.results]) {
+        assert_eq!(
+            client.sources.added_arguments.is_some(),
+            !client.added_arguments.is_empty(),
+            "{}",
+            client.id
+        );
+        let sources = rules.chain([&client.sources.names, &client.sources.results]);
+        for source in sources.chain(&client.sources.added_arguments) {
             assert!(source.len() >= 10, "{}: {source:?} is no source", client.id);
         }
     }

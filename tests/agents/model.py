@@ -16,11 +16,25 @@ LOAD = "load"
 
 
 class Step:
-    """A call of the script: the server's tool by its canonical name, and the arguments."""
+    """A call of the script: the server's tool by its canonical name, and the arguments.
 
-    def __init__(self, tool, arguments):
+    Where `known` names the arguments that the server itself lists, the model also sets each flag that the client has
+    added to them.
+    """
+
+    def __init__(self, tool, arguments, known=None):
         self.tool = tool
         self.arguments = arguments
+        self.known = known
+
+    def filled(self, definition):
+        if self.known is None or definition is None:
+            return self.arguments
+        schema = next((definition[key] for key in ("input_schema", "parametersJsonSchema", "parameters")
+                       if key in definition), {})
+        added = {name: True for name, part in schema.get("properties", {}).items()
+                 if name not in self.known and part.get("type") == "boolean"}
+        return self.arguments | added
 
 
 class Shown:
@@ -119,7 +133,7 @@ class Model:
             return None
         step = self.steps[due]
         if named := self.find(shown.tools, step.tool):
-            return due, named[0], named[1], step.arguments
+            return due, named[0], named[1], step.filled(named[2])
         if deferred := self.find([(name, None, None) for name in shown.deferred], step.tool):
             if LOAD in shown.results:
                 return due, deferred[0], None, step.arguments

@@ -39,9 +39,10 @@ NOTES = f"first line\nsecond line\nthird line {READ}\n"
 EDITED = NOTES.replace("second line", "a better line")
 CREATED = "made by an agent\n"
 
-CHECKS = ["tools", "search", "read", "error", "edit", "known"]
+CHECKS = ["tools", "search", "read", "error", "edit", "added", "known"]
 TITLES = {"tools": "every tool, by its name", "search": "first search answers", "read": "a read is shown once",
-          "error": "an error is shown", "edit": "files are changed", "known": "its name is in the data file"}
+          "error": "an error is shown", "edit": "files are changed",
+          "added": "what it adds to a call does no harm", "known": "its name is in the data file"}
 
 
 def script():
@@ -53,10 +54,11 @@ def script():
         Step("text.replace", {"path": "notes.txt", "hash": digest, "lines": [2, 3], "old": "second line",
                               "new": "a better line"}),
         Step("file.create", {"path": "made/new.txt", "content": CREATED}),
+        Step("text.read", {"path": "src/found.rs"}, known={"path", "lines"}),
     ]
 
 
-SEARCH, READING, FAILING = 0, 1, 2
+SEARCH, READING, FAILING, ADDING = 0, 1, 2, 5
 
 
 def fill(root):
@@ -268,6 +270,12 @@ def check(identifier, model, root, message, info, listed, code):
         found["edit"] = "made/new.txt was not created"
     else:
         found["edit"] = None
+
+    added, _ = result(ADDING)
+    if added is None:
+        found["added"] = "no result reached the model"
+    else:
+        found["added"] = None if SEARCHED in added and "total_lines" in added else f"the call fails: {added[:300]}"
 
     name = info[0]
     found["known"] = None if name and listed_as(identifier, name) else f"it calls itself {name!r}"
