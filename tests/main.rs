@@ -2,6 +2,7 @@
 
 mod support;
 
+mod arguments;
 mod assets;
 mod backend;
 mod binary;
@@ -40,5 +41,6 @@ mod search_scopes;
 mod search_tools;
 mod state_folder;
 mod terminal;
+mod tool_list;
 mod transcripts;
 mod validate_command;

@@ -3,7 +3,10 @@
 use std::{path::PathBuf, sync::Arc};
 
 use pintle_contract::{ErrorCode, Meta};
-use pintle_engine::{CallLog, CallRequest, Caller, Cancel, Engine, Options, Outcome, Target, Transport};
+use pintle_engine::{
+    ArgumentReading, CallLog, CallRequest, Caller, Cancel, Engine, Options, Outcome, Target, Toolset,
+    Transport,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -97,7 +100,13 @@ pub(crate) async fn call(assets: &Arc<Assets>, tool: &str, arguments: Value) -> 
 
 /// A server's engine with the tools of these assets.
 pub(crate) fn engine(assets: &Arc<Assets>, options: Options) -> Engine {
-    Engine::new(assets.tools(), assets.resources(), options, CallLog::off()).expect("an engine")
+    Engine::new(
+        vec![Toolset { tools: assets.tools(), is_listed: true }],
+        assets.resources(),
+        options,
+        CallLog::off(),
+    )
+    .expect("an engine")
 }
 
 /// The same as [`call`], with an engine that stays.
@@ -108,6 +117,8 @@ pub(crate) async fn call_engine(engine: &Engine, tool: &str, arguments: Value) -
         transport: Transport::Local,
         target: Target::Tool(tool.into()),
         params: arguments,
+        argument_reading: ArgumentReading::Strict,
+        left_out: Vec::new(),
         meta: Meta::default(),
         idempotency_key: None,
         cancel: Arc::new(Cancel::default()),

@@ -6,4 +6,4 @@
 
 mod scope;
 
-pub use scope::{Access, Scopes, Verb};
+pub use scope::{Access, Need, Scopes, Verb};

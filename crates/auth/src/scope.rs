@@ -42,6 +42,18 @@ impl fmt::Display for Access {
     }
 }
 
+/// What every call of a tool needs, whatever its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: what the caller may not see is left out of the result.
+    #[default]
+    Nothing,
+    /// Something to some path.
+    SomePath(Verb),
+    /// Exactly this.
+    Access(Access),
+}
+
 /// What a caller may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scopes(Granted);
@@ -79,6 +91,17 @@ impl Scopes {
         match &self.0 {
             Granted::Everything => true,
             Granted::These(scopes) => scopes.iter().any(|scope| scope.covers(access)),
+        }
+    }
+
+    /// Whether there can be a call that is covered, of a tool that needs this.
+    pub fn allow(&self, need: &Need) -> bool {
+        match (&self.0, need) {
+            (Granted::Everything, _) | (_, Need::Nothing) => true,
+            (Granted::These(_), Need::Access(access)) => self.cover(access),
+            (Granted::These(scopes), Need::SomePath(wanted)) => scopes
+                .iter()
+                .any(|scope| matches!(scope, Scope::Folder { verb, .. } if verb.includes(*wanted))),
         }
     }
 
@@ -195,6 +218,23 @@ mod tests {
         let some = Scopes::parse(["read:/a", "assets:publish"]).expect("scopes");
         assert!(some.cover(&Access::Named("assets:publish")) && !some.cover(&Access::Named("assets:read")));
         assert!(Scopes::everything().cover(&Access::Named("run:anything")));
+    }
+
+    #[test]
+    fn a_tool_can_be_used_if_some_call_of_it_is_covered() {
+        let publish = Need::Access(Access::Named("assets:publish"));
+        let (read, write) = (Need::SomePath(Verb::Read), Need::SomePath(Verb::Write));
+        for (scopes, allowed, refused) in [
+            (&["read:/a/*"][..], vec![&read, &Need::Nothing], vec![&write, &publish]),
+            (&["write:/a"], vec![&read, &write], vec![&publish]),
+            (&["assets:publish"], vec![&publish], vec![&read, &write]),
+            (&[], vec![&Need::Nothing], vec![&read, &write, &publish]),
+        ] {
+            let scopes = Scopes::parse(scopes.iter().copied()).expect("scopes");
+            assert!(allowed.iter().all(|need| scopes.allow(need)), "{scopes:?}");
+            assert!(!refused.iter().any(|need| scopes.allow(need)), "{scopes:?}");
+            assert!(Scopes::everything().allow(&publish));
+        }
     }
 
     #[test]

@@ -36,6 +36,15 @@ impl Annotations {
         Self { read_only_hint: true, destructive_hint: false, idempotent_hint: true, open_world_hint: false };
 }
 
+/// How clients are asked to treat a tool that models need again and again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientHints {
+    /// A client that defers the definitions of tools should load this one at once.
+    pub always_load: bool,
+    /// A result of this many characters is still useful to a model, and should not be cut.
+    pub max_result_chars: Option<u32>,
+}
+
 /// A tool as clients see it.
 #[derive(Clone, Debug)]
 pub struct ToolDefinition {
@@ -51,6 +60,8 @@ pub struct ToolDefinition {
     pub output_schema: Value,
     /// Hints for clients.
     pub annotations: Annotations,
+    /// How clients are asked to treat it.
+    pub client_hints: ClientHints,
     /// Rises whenever arguments, results, errors, defaults or timing change their meaning.
     pub schema_version: u32,
 }

@@ -6,12 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use pintle_contract::{ErrorCode, Fault, Stage, nearest, tool_id, underscore_name};
+use pintle_auth::Scopes;
+use pintle_contract::{ErrorCode, Fault, Stage, ToolDefinition, nearest, tool_id, underscore_name};
 use serde_json::{Value, json};
 
 use crate::{
     schema::{CompiledSchema, SchemaRegistry},
-    tool::DynTool,
+    tool::{DynTool, Toolset},
 };
 
 /// All tools of a server, sorted by name.
@@ -28,15 +29,17 @@ pub struct Entry {
     pub(crate) id: String,
     pub(crate) input: Arc<CompiledSchema>,
     pub(crate) output: Arc<CompiledSchema>,
+    is_listed: bool,
 }
 
 impl Entry {
-    pub(crate) fn new(tool: Arc<dyn DynTool>, registry: &SchemaRegistry) -> Self {
+    pub(crate) fn new(tool: Arc<dyn DynTool>, is_listed: bool, registry: &SchemaRegistry) -> Self {
         let definition = tool.definition();
         Self {
             id: tool_id(&definition.name),
             input: registry.declare(&definition.input_schema),
             output: registry.declare(&definition.output_schema),
+            is_listed,
             tool,
         }
     }
@@ -65,7 +68,7 @@ impl std::error::Error for CatalogueError {}
 impl Catalogue {
     /// Takes the tools of all toolsets.
     pub fn new(
-        tools: Vec<Arc<dyn DynTool>>,
+        toolsets: Vec<Toolset>,
         registry: &SchemaRegistry,
         tooling_version: &str,
     ) -> Result<Self, CatalogueError> {
@@ -74,13 +77,18 @@ impl Catalogue {
             aliases: HashMap::new(),
             tooling_version: tooling_version.to_owned(),
         };
-        for tool in tools {
-            catalogue.add(tool, registry)?;
+        for Toolset { tools, is_listed } in toolsets {
+            tools.into_iter().try_for_each(|tool| catalogue.add(tool, is_listed, registry))?;
         }
         Ok(catalogue)
     }
 
-    fn add(&mut self, tool: Arc<dyn DynTool>, registry: &SchemaRegistry) -> Result<(), CatalogueError> {
+    fn add(
+        &mut self,
+        tool: Arc<dyn DynTool>,
+        is_listed: bool,
+        registry: &SchemaRegistry,
+    ) -> Result<(), CatalogueError> {
         let name = tool.definition().name.clone();
         let alias = underscore_name(&name);
         for spelling in [&name, &alias] {
@@ -91,7 +99,7 @@ impl Catalogue {
         if alias != name {
             self.aliases.insert(alias, name.clone());
         }
-        self.tools.insert(name, Arc::new(Entry::new(tool, registry)));
+        self.tools.insert(name, Arc::new(Entry::new(tool, is_listed, registry)));
         Ok(())
     }
 
@@ -116,6 +124,17 @@ impl Catalogue {
     pub fn definitions(&self) -> Vec<Value> {
         let definitions = self.tools.values().map(|entry| entry.tool.definition());
         definitions.map(|definition| definition.to_json(&self.tooling_version)).collect()
+    }
+
+    /// The tools that a caller is shown, sorted by name: those that it can never use are left out.
+    pub fn listed<'a>(&'a self, scopes: &'a Scopes) -> impl Iterator<Item = &'a ToolDefinition> {
+        let listed = self.tools.values().filter(|entry| entry.is_listed && scopes.allow(&entry.tool.need()));
+        listed.map(|entry| entry.tool.definition())
+    }
+
+    /// The definition of the tool that answers to a name, in either spelling.
+    pub fn definition(&self, name: &str) -> Option<&ToolDefinition> {
+        self.find(name).map(|entry| entry.tool.definition())
     }
 
     /// The names of all tools, sorted.

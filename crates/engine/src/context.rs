@@ -71,6 +71,8 @@ pub struct CallContext {
     pub(crate) cancel: Arc<Cancel>,
     pub(crate) _slot: Option<Arc<OwnedSemaphorePermit>>,
     pub(crate) largest_result: usize,
+    /// Arguments with what the caller wrote for them, where that was no JSON and the tool said what it means.
+    pub(crate) reread: Arc<[(String, String)]>,
 }
 
 /// The fault of a result that has, or would have, so many bytes.
@@ -94,12 +96,18 @@ impl CallContext {
             cancel: Arc::default(),
             _slot: None,
             largest_result: usize::MAX,
+            reread: Arc::default(),
         }
     }
 
     /// How many bytes a result may have. What a caller could ask for without end is refused before it is gathered.
     pub fn largest_result(&self) -> usize {
         self.largest_result
+    }
+
+    /// What the caller wrote for an argument whose meaning [`Tool::reread`](crate::Tool::reread) gave.
+    pub fn reread(&self, argument: &str) -> Option<&str> {
+        self.reread.iter().find(|(name, _)| name == argument).map(|(_, text)| text.as_str())
     }
 
     /// Who is calling.

@@ -31,9 +31,10 @@ use crate::{
     metrics::Metrics,
     progress::{Progress, ProgressSink},
     read_resource::ReadResource,
+    repair::{Repairs, repair},
     resource::Resources,
     schema::{CompiledSchema, SchemaRegistry},
-    tool::{Answer, DynTool, Failure, Prepared},
+    tool::{Answer, Failure, Prepared, Toolset},
 };
 
 /// How a server treats calls.
@@ -142,6 +143,16 @@ pub enum Target {
     Resource,
 }
 
+/// How arguments are read that do not match their schema as they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ArgumentReading {
+    /// They are refused.
+    #[default]
+    Strict,
+    /// What a client wrote as a JSON text is converted where the schema leaves no doubt.
+    Lenient,
+}
+
 /// A request whose envelope is good.
 pub struct CallRequest {
     /// Its id; none only where a wrong envelope was let through.
@@ -154,6 +165,10 @@ pub struct CallRequest {
     pub target: Target,
     /// The arguments.
     pub params: Value,
+    /// How the arguments are read.
+    pub argument_reading: ArgumentReading,
+    /// The names of arguments that were left out before: the client had added them to what its model wrote.
+    pub left_out: Vec<String>,
     /// What it says about itself.
     pub meta: Meta,
     /// The key under which its outcome is to be kept.
@@ -172,6 +187,8 @@ pub struct Reply {
     pub outcome: Outcome,
     /// To be kept until the reply's frame is written or dropped.
     pub reservation: Reservation,
+    /// The names of the arguments that had to be converted.
+    pub repaired: Vec<String>,
 }
 
 /// How a call ended. Results are compact JSON texts: what travels, and many times smaller than values.
@@ -229,9 +246,13 @@ impl Outcome {
 }
 
 impl Reply {
+    fn new(outcome: Outcome, reservation: Reservation) -> Self {
+        Self { outcome, reservation, repaired: Vec::new() }
+    }
+
     /// An error is short: it needs no reservation.
     fn fault(fault: Fault) -> Self {
-        Self { outcome: Outcome::Fault(fault), reservation: Reservation::default() }
+        Self::new(Outcome::Fault(fault), Reservation::default())
     }
 }
 
@@ -254,7 +275,7 @@ pub struct Engine {
 impl Engine {
     /// An engine for these tools and resources.
     pub fn new(
-        tools: Vec<Arc<dyn DynTool>>,
+        toolsets: Vec<Toolset>,
         resources: Vec<Arc<dyn Resources>>,
         options: Options,
         log: CallLog,
@@ -263,9 +284,9 @@ impl Engine {
         let resources: Arc<[Arc<dyn Resources>]> = resources.into();
         let read_resource = ReadResource::erased(Arc::clone(&resources));
         Ok(Self {
-            read_resource: Arc::new(Entry::new(read_resource, &registry)),
+            read_resource: Arc::new(Entry::new(read_resource, false, &registry)),
             resources,
-            catalogue: Catalogue::new(tools, &registry, &options.tooling_version)?,
+            catalogue: Catalogue::new(toolsets, &registry, &options.tooling_version)?,
             envelope_schema: registry.load_envelope().map_err(CatalogueError::BadSchema)?,
             tool_io_schema: registry.load_invocation().map_err(CatalogueError::BadSchema)?,
             admission: Admission::new(options.running, options.waiting),
@@ -359,6 +380,7 @@ impl Engine {
             output_bytes,
             tool_id: None,
             schema_version: None,
+            repaired: &[],
         };
         self.write_log(told).await;
     }
@@ -368,7 +390,7 @@ impl Engine {
     pub async fn call(&self, request: CallRequest) -> Reply {
         let mut record = CallRecord::new(&request);
         let cancel = Arc::clone(&request.cancel);
-        let Reply { outcome, mut reservation } = match self.resolve(request, &mut record) {
+        let Reply { outcome, mut reservation, .. } = match self.resolve(request, &mut record) {
             Err(fault) => Reply::fault(fault),
             Ok(Resolved::Discovery(value)) => {
                 self.reserved(Outcome::success(&value), record.reply_factor, &cancel).await
@@ -384,7 +406,7 @@ impl Engine {
             _ => outcome,
         };
         self.log_call(&record, &outcome).await;
-        Reply { outcome, reservation }
+        Reply { outcome, reservation, repaired: record.repaired }
     }
 
     /// Step 3: the method, and the tool.
@@ -410,15 +432,22 @@ impl Engine {
             cancel: request.cancel,
             progress: request.progress,
             idempotency_key: request.idempotency_key,
+            argument_reading: request.argument_reading,
         }))
     }
 
     /// Steps 4 to 9.
     async fn call_tool(&self, call: ToolCall, record: &mut CallRecord) -> Reply {
-        let ToolCall { tool, arguments, caller, cancel, progress, idempotency_key } = call;
-        if let Err(fault) = check_arguments(&tool, &arguments) {
-            return Reply::fault(fault);
-        }
+        let ToolCall { tool, mut arguments, caller, cancel, progress, idempotency_key, argument_reading } =
+            call;
+        let repairs = match check_arguments(&tool, &mut arguments, argument_reading) {
+            Ok(repairs) => repairs,
+            Err((repairs, fault)) => {
+                record.repaired.extend(repairs.names);
+                return Reply::fault(fault);
+            }
+        };
+        record.repaired.extend(repairs.names);
         // The arguments are gone once the work is prepared.
         let key = idempotency_key.map(|key| {
             let key = Key { caller: caller.identity().into(), key: key.as_str().into() };
@@ -443,7 +472,9 @@ impl Engine {
         };
         let progress =
             Progress::new(progress, record.meta.progress_token.as_ref(), &tool.tool.definition().name);
-        let reply = self.run(&tool, work, caller, &cancel, progress, record.reply_factor).await;
+        let run =
+            Run { work, caller, progress, reread: repairs.reread.into(), reply_factor: record.reply_factor };
+        let reply = self.run(&tool, run, &cancel).await;
         // What really happened is kept for the key, also when a late cancel hides it from this reply.
         if let Some(ticket) = ticket {
             ticket.finish(&reply.outcome);
@@ -454,7 +485,7 @@ impl Engine {
     /// The reply of an outcome that is there already.
     async fn reserved(&self, outcome: Outcome, reply_factor: usize, cancel: &Cancel) -> Reply {
         match self.budget.reserve(reply_factor * outcome.bytes(), cancel).await {
-            Ok(reservation) => Reply { outcome, reservation },
+            Ok(reservation) => Reply::new(outcome, reservation),
             Err(fault) => Reply::fault(fault),
         }
     }
@@ -475,15 +506,8 @@ impl Engine {
 
     /// Steps 7 to 9: waits for a slot, runs the tool and checks what it gives. The deadline is for all of
     /// it: a caller is not kept waiting by those before it either.
-    async fn run(
-        &self,
-        tool: &Entry,
-        work: Prepared<'_>,
-        caller: Arc<Caller>,
-        cancel: &Arc<Cancel>,
-        progress: Progress,
-        reply_factor: usize,
-    ) -> Reply {
+    async fn run(&self, tool: &Entry, run: Run<'_>, cancel: &Arc<Cancel>) -> Reply {
+        let Run { work, caller, progress, reread, reply_factor } = run;
         let name = &tool.tool.definition().name;
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
@@ -496,6 +520,7 @@ impl Engine {
                 cancel: Arc::clone(cancel),
                 _slot: Some(Arc::new(slot)),
                 largest_result: self.options.max_result_bytes,
+                reread,
             };
             let work = AssertUnwindSafe(async { (work.run)(context).await }).catch_unwind();
             let answer = work.await.unwrap_or_else(|_| Err(panicked()))?;
@@ -529,7 +554,7 @@ impl Engine {
         };
         drop(result_permit);
         let outcome = aside_if(answer.is_large, || serialize(answer));
-        Reply { outcome, reservation }
+        Reply::new(outcome, reservation)
     }
 
     /// Step 9: checks a result, and gives the size of its JSON.
@@ -568,6 +593,7 @@ impl Engine {
             output_bytes: outcome.bytes(),
             tool_id: tool.map(|tool| tool.id.as_str()),
             schema_version: definition.map(|definition| definition.schema_version),
+            repaired: &record.repaired,
         };
         self.write_log(told).await;
     }
@@ -592,6 +618,16 @@ struct ToolCall {
     cancel: Arc<Cancel>,
     progress: Option<Arc<dyn ProgressSink>>,
     idempotency_key: Option<String>,
+    argument_reading: ArgumentReading,
+}
+
+/// Work that may run, with what it is given.
+struct Run<'a> {
+    work: Prepared<'a>,
+    caller: Arc<Caller>,
+    progress: Progress,
+    reread: Arc<[(String, String)]>,
+    reply_factor: usize,
 }
 
 /// What the log will tell of a call.
@@ -607,6 +643,7 @@ struct CallRecord {
     cache_hit: bool,
     input_bytes: usize,
     reply_factor: usize,
+    repaired: Vec<String>,
 }
 
 impl CallRecord {
@@ -629,18 +666,30 @@ impl CallRecord {
             cache_hit: false,
             input_bytes: json_size(&request.params),
             reply_factor: request.reply_factor,
+            repaired: request.left_out.clone(),
         }
     }
 }
 
-/// Step 4.
-fn check_arguments(tool: &Entry, arguments: &Value) -> Result<(), Fault> {
-    if tool.input.accepts(arguments) {
-        return Ok(());
+/// Step 4: checks the arguments, after converting those that are not as the schema wants them where that may be done.
+fn check_arguments(
+    tool: &Entry,
+    arguments: &mut Value,
+    reading: ArgumentReading,
+) -> Result<Repairs, (Repairs, Fault)> {
+    let mut is_accepted = tool.input.accepts(arguments);
+    let mut repairs = Repairs::default();
+    if reading == ArgumentReading::Lenient {
+        repairs = repair(arguments, tool.tool.as_ref(), &tool.input, is_accepted);
+        is_accepted = is_accepted && repairs.names.is_empty() || tool.input.accepts(arguments);
+    }
+    if is_accepted {
+        return Ok(repairs);
     }
     let definition = tool.tool.definition();
     let subject = format!("the arguments of `{}` do not match", definition.name);
-    Err(tool.input.fault(arguments, Stage::Arguments, &subject, "argument"))
+    let fault = tool.input.fault(arguments, Stage::Arguments, &subject, "argument");
+    Err((repairs, fault))
 }
 
 /// Steps 4 and 5: reads the arguments, and sees whether the caller may do what they ask for.

@@ -20,6 +20,7 @@ mod metrics;
 mod outlet;
 mod progress;
 mod read_resource;
+mod repair;
 mod resource;
 mod schema;
 mod tool;
@@ -30,7 +31,9 @@ pub use cancel::{Cancel, CancelReason, InFlight};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use clock::Clock;
 pub use context::{CallContext, Caller, result_too_large};
-pub use engine::{CallRequest, Engine, Options, Outcome, Reply, Target, Timeouts, Transport};
+pub use engine::{
+    ArgumentReading, CallRequest, Engine, Options, Outcome, Reply, Target, Timeouts, Transport,
+};
 pub use envelope::{EnvelopeMode, Message, Opened, Refused};
 pub use log::{CallLog, Level};
 pub use metrics::Metrics;
@@ -38,4 +41,4 @@ pub use outlet::{LargeFrame, Outlet, OutletClosed};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
 pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources, decode_address};
 pub use schema::{CompiledSchema, Mismatch, SchemaRegistry, ToolIo};
-pub use tool::{Answer, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, erase};
+pub use tool::{Answer, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, Toolset, erase};

@@ -126,6 +126,9 @@ struct Metadata<'a> {
     deterministic: bool,
     tool_id: Option<&'a str>,
     run_id: Option<&'a str>,
+    /// Names of arguments that were converted; never their values.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    repaired: &'a [String],
 }
 
 /// What is known of a call when it is logged.
@@ -146,6 +149,7 @@ pub(crate) struct Told<'a> {
     pub(crate) output_bytes: usize,
     pub(crate) tool_id: Option<&'a str>,
     pub(crate) schema_version: Option<u32>,
+    pub(crate) repaired: &'a [String],
 }
 
 impl<'a> Record<'a> {
@@ -185,6 +189,7 @@ impl<'a> Record<'a> {
                 deterministic: clock.is_deterministic(),
                 tool_id: told.tool_id,
                 run_id: told.meta.run_id.as_deref().map(head),
+                repaired: told.repaired,
             },
             http_request_id: told.http_request_id,
         }

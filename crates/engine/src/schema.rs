@@ -7,7 +7,7 @@ use std::{
 
 use jsonschema::{Validator, error::ValidationErrorKind};
 use pintle_contract::{
-    ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_ID_PREFIX, TOOL_IO_SCHEMA, fingerprint, nearest,
+    ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_ID_PREFIX, TOOL_IO_SCHEMA, fingerprint, meant_by,
 };
 use serde_json::{Value, json};
 
@@ -190,9 +190,9 @@ impl CompiledSchema {
 
 fn unknown_member(name: &str, noun: &str, known: &[&str]) -> String {
     let shown = shorten(name);
-    match nearest(name, known.iter().copied()) {
-        Some(near) => format!(
-            "unknown {noun} `{shown}`; the nearest known one is `{near}` (known: {})",
+    match meant_by(name, known) {
+        Some((near, how)) => format!(
+            "unknown {noun} `{shown}`; the nearest known one is `{near}`{how} (known: {})",
             known.join(", ")
         ),
         None => format!("unknown {noun} `{shown}`; none is taken here"),
@@ -216,6 +216,7 @@ fn escape(segment: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::Toolset;
 
     fn schema() -> Value {
         json!({
@@ -242,7 +243,9 @@ mod tests {
     fn an_invocation_s_validators_are_those_of_the_tool_that_its_id_names() {
         let registry = SchemaRegistry::default();
         let tool = crate::read_resource::ReadResource::erased(Arc::new([]));
-        let catalogue = Catalogue::new(vec![tool], &registry, "test").expect("a catalogue");
+        let catalogue =
+            Catalogue::new(vec![Toolset { tools: vec![tool], is_listed: true }], &registry, "test")
+                .expect("a catalogue");
         let io = registry.load_tool_io("mcp.tool:resources/read", &catalogue).expect("a tool");
         assert!(io.input.accepts(&json!({"uri": "x"})) && !io.input.accepts(&json!({"url": "x"})));
         assert!(io.call.accepts(&json!({"tool": "mcp.tool:resources/read", "input": {"uri": "x"}})));

@@ -2,8 +2,8 @@
 
 use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
 
-use pintle_auth::Access;
-use pintle_contract::{Annotations, ErrorCode, Fault, Stage, ToolDefinition};
+use pintle_auth::{Access, Need};
+use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, Stage, ToolDefinition};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -25,8 +25,21 @@ pub trait Tool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// Hints for clients.
     const ANNOTATIONS: Annotations;
+    /// How clients are asked to treat it.
+    const CLIENT_HINTS: ClientHints = ClientHints { always_load: false, max_result_chars: None };
     /// Rises with every change of meaning.
     const SCHEMA_VERSION: u32 = 1;
+
+    /// What every call needs, whatever its arguments. A caller who cannot have it is not shown the tool.
+    fn need() -> Need {
+        Need::Nothing
+    }
+
+    /// What is meant by a text in place of an argument of another type, such as `"3-7"` for lines. JSON texts are
+    /// converted without asking.
+    fn reread(_argument: &str, _text: &str) -> Option<Value> {
+        None
+    }
 
     /// Reads the arguments, which have passed the input schema. A tool that takes large values moves
     /// them out by hand: reading a JSON value from a JSON value would build all of it anew.
@@ -98,8 +111,26 @@ pub trait DynTool: Send + Sync {
     /// What the tool says of itself.
     fn definition(&self) -> &ToolDefinition;
 
+    /// See [`Tool::need`].
+    fn need(&self) -> Need {
+        Need::Nothing
+    }
+
+    /// See [`Tool::reread`].
+    fn reread(&self, _argument: &str, _text: &str) -> Option<Value> {
+        None
+    }
+
     /// Gets ready to work. `arguments` have passed the input schema.
     fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault>;
+}
+
+/// Tools that belong together.
+pub struct Toolset {
+    /// The tools.
+    pub tools: Vec<Arc<dyn DynTool>>,
+    /// Whether clients are shown them. What is not shown can be called all the same.
+    pub is_listed: bool,
 }
 
 /// Work that is ready to be done.
@@ -122,6 +153,7 @@ pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
         input_schema: schema_of::<T::Input>(|settings| settings, SchemaUse::Input),
         output_schema: schema_of::<T::Output>(SchemaSettings::for_serialize, SchemaUse::Output),
         annotations: T::ANNOTATIONS,
+        client_hints: T::CLIENT_HINTS,
         schema_version: T::SCHEMA_VERSION,
     };
     Arc::new(Erased { tool, definition, types: PhantomData::<fn(T::Input) -> T::Output> })
@@ -136,6 +168,14 @@ struct Erased<T, Types> {
 impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
     fn definition(&self) -> &ToolDefinition {
         &self.definition
+    }
+
+    fn need(&self) -> Need {
+        T::need()
+    }
+
+    fn reread(&self, argument: &str, text: &str) -> Option<Value> {
+        T::reread(argument, text)
     }
 
     fn prepare<'a>(&'a self, mut arguments: Value) -> Result<Prepared<'a>, Fault> {

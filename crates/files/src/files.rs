@@ -3,7 +3,7 @@
 use std::{cell::RefCell, sync::Arc};
 
 use pintle_auth::{Access, Verb};
-use pintle_contract::{ErrorCode, Fault, WorkspacePath, nearest};
+use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath, nearest};
 use pintle_engine::{CallContext, DynTool, Resources};
 use serde_json::json;
 
@@ -15,11 +15,20 @@ use crate::{
     text, tools,
 };
 
+/// How many characters of a file or of hits a client should show a model before it cuts them.
+pub const LARGE_RESULT_CHARS: u32 = 200_000;
+
 /// The files toolset.
 pub struct Files {
     store: Arc<dyn Store>,
     rules: Arc<dyn Rules>,
     changed: Box<dyn Fn(&WorkspacePath) + Send + Sync>,
+    root_name: RootName,
+}
+
+/// The lines that `3-7` means in place of `[start, end)`: 3 to 7, both included.
+pub fn inclusive_lines(text: &str) -> Option<[i64; 2]> {
+    text::inclusive_range(text)
 }
 
 /// Some lines of a file.
@@ -41,9 +50,10 @@ impl Files {
     pub fn new(
         store: Arc<dyn Store>,
         rules: Arc<dyn Rules>,
+        root_name: RootName,
         changed: impl Fn(&WorkspacePath) + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { store, rules, changed: Box::new(changed) })
+        Arc::new(Self { store, rules, changed: Box::new(changed), root_name })
     }
 
     /// Reads lines as `text.read` does, on the terms of a call.
@@ -80,8 +90,9 @@ impl Files {
         let files = Arc::clone(self);
         let done = call.compute(move |call| {
             files.on_terms(call, |store, terms| {
+                files.refuse_absolute(&paths, store, terms)?;
                 work(store, &paths, terms).map_err(|error| match (error, &paths) {
-                    (StoreError::NotFound, Paths { path, .. }) => not_found(path, store, terms),
+                    (StoreError::NotFound, Paths { path, .. }) => files.not_found(path, store, terms),
                     (StoreError::Target(error), Paths { to: Some(to), .. }) => target_fault(*error, to),
                     (error, Paths { path, .. }) => fault(error, path),
                 })
@@ -107,6 +118,18 @@ impl Files {
         self.with_store(call, path.into(), work).await
     }
 
+    /// Refuses a path that begins with the root's own path on this machine, unless that is there again in the root.
+    fn refuse_absolute(&self, paths: &Paths, store: &dyn Store, terms: &Terms<'_>) -> Result<(), Fault> {
+        for path in std::iter::once(&paths.path).chain(&paths.to) {
+            let Some((root, relative)) = self.root_name.split(path.as_str()) else { continue };
+            let is_there = WorkspacePath::parse(root).is_ok_and(|root| store.names(&root, terms).is_ok());
+            if !is_there {
+                return Err(self.root_name.refuse_absolute(path.as_str(), relative));
+            }
+        }
+        Ok(())
+    }
+
     /// Does something with the store on the terms of a call.
     fn on_terms<T>(&self, call: &CallContext, work: impl FnOnce(&dyn Store, &Terms<'_>) -> T) -> T {
         let written = RefCell::new(Vec::new());
@@ -124,6 +147,32 @@ impl Files {
         let done = work(self.store.as_ref(), &terms);
         written.borrow().iter().for_each(&self.changed);
         done
+    }
+}
+
+impl Files {
+    /// The fault of a file that is not there, with what may have been meant.
+    fn not_found(&self, path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
+        let fault = Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
+        let base = self.root_name.base();
+        let hint = format!("file.list shows what lies in a folder; paths are relative to the root, `{base}`");
+        let mut missing = path.clone();
+        while let Some((folder, name)) = missing.split_last() {
+            match store.names(&folder, terms) {
+                Ok(names) => {
+                    let near =
+                        nearest(name, names.iter().map(String::as_str)).filter(|near| is_alike(name, near));
+                    return match near.and_then(|near| folder.join(near)) {
+                        Some(near) if near != missing => {
+                            fault.hint(format!("the nearest name to {missing} is {near}; {hint}"))
+                        }
+                        _ => fault.hint(hint),
+                    };
+                }
+                Err(_) => missing = folder,
+            }
+        }
+        fault.hint(hint)
     }
 }
 
@@ -166,29 +215,6 @@ pub(crate) fn stale(found: Hash, is_told: bool) -> Fault {
             .details(json!({"currentHash": found.to_string()})),
         false => Fault::new(ErrorCode::Conflict, changed).hint("read it again and decide anew"),
     }
-}
-
-/// The fault of a file that is not there, with what may have been meant.
-fn not_found(path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
-    let fault = Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
-    let hint = "file.list shows what lies in a folder";
-    let mut missing = path.clone();
-    while let Some((folder, name)) = missing.split_last() {
-        match store.names(&folder, terms) {
-            Ok(names) => {
-                let near =
-                    nearest(name, names.iter().map(String::as_str)).filter(|near| is_alike(name, near));
-                return match near.and_then(|near| folder.join(near)) {
-                    Some(near) if near != missing => {
-                        fault.hint(format!("the nearest name to {missing} is {near}; {hint}"))
-                    }
-                    _ => fault.hint(hint),
-                };
-            }
-            Err(_) => missing = folder,
-        }
-    }
-    fault.hint(hint)
 }
 
 /// Whether one name may have been meant by the other.

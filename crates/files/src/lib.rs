@@ -12,7 +12,7 @@ mod teach;
 mod text;
 mod tools;
 
-pub use files::{Files, Lines};
+pub use files::{Files, LARGE_RESULT_CHARS, Lines, inclusive_lines};
 pub use hash::{Hash, Hasher};
 pub use local::{Durability, LocalFolder, UNFINISHED_FILE};
 pub use store::{Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms};

@@ -241,6 +241,24 @@ pub struct ServeArguments {
     #[arg(long, value_name = "SCOPE", env = "PINTLE_SCOPE", value_delimiter = ',')]
     pub scope: Vec<String>,
 
+    /// Which toolsets there are: `files`, `search`, `assets`, `commands`; `auto` lists those that have something to
+    /// work on [default: auto].
+    #[arg(long, value_name = "NAMES", env = "PINTLE_TOOLSETS", value_delimiter = ',')]
+    pub toolsets: Vec<String>,
+
+    /// How MCP clients are shown the names of tools: `text_read` or `text.read`; both can be called
+    /// [default: underscore].
+    #[arg(long, value_name = "SPELLING", env = "PINTLE_TOOL_NAMES")]
+    pub tool_names: Option<NameSpelling>,
+
+    /// How arguments of MCP clients are read that do not match as they stand [default: lenient].
+    #[arg(long, value_name = "HOW", env = "PINTLE_ARGUMENTS")]
+    pub arguments: Option<ArgumentsHow>,
+
+    /// How MCP clients get results [default: auto].
+    #[arg(long, value_name = "FORM", env = "PINTLE_RESULTS")]
+    pub results: Option<ResultsHow>,
+
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
 
@@ -510,6 +528,35 @@ pub enum LogLevel {
     Info,
     /// Also what the server found when it started.
     Debug,
+}
+
+/// How names of tools are spelt in lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NameSpelling {
+    /// `text_read`, which every client takes.
+    Underscore,
+    /// `text.read`, as in logs and scopes.
+    Dotted,
+}
+
+/// How arguments are read that do not match as they stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ArgumentsHow {
+    /// JSON texts in place of lists, numbers and booleans are converted.
+    Lenient,
+    /// They are refused.
+    Strict,
+}
+
+/// How results are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ResultsHow {
+    /// As structured content, and again as text.
+    Json,
+    /// As one block of text, without output schemas in the list.
+    Text,
+    /// By the client: text for those that are known to need it, JSON for all others.
+    Auto,
 }
 
 /// What happens to a request whose envelope is wrong.

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    cli::{Auth, Envelope, LogLevel, ProgressWhen},
+    cli::{ArgumentsHow, Auth, Envelope, LogLevel, NameSpelling, ProgressWhen, ResultsHow},
     positions::{Position, Positions, SetAt, escape, syntax_problem},
 };
 
@@ -42,6 +42,13 @@ pub struct FileConfig {
     pub envelope: Option<Word<Envelope>>,
     #[schemars(with = "Word<ProgressWhen>")]
     pub progress: Option<Word<ProgressWhen>>,
+    pub toolsets: Vec<String>,
+    #[schemars(with = "Word<NameSpelling>")]
+    pub tool_names: Option<Word<NameSpelling>>,
+    #[schemars(with = "Word<ArgumentsHow>")]
+    pub arguments: Option<Word<ArgumentsHow>>,
+    #[schemars(with = "Word<ResultsHow>")]
+    pub results: Option<Word<ResultsHow>>,
     pub max_request_bytes: Option<usize>,
     pub max_result_bytes: Option<usize>,
     pub drain: Option<String>,

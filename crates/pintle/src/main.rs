@@ -14,6 +14,7 @@ mod rules;
 mod settings;
 mod state;
 mod terminal;
+mod toolsets;
 mod workbench;
 
 use std::process::ExitCode;

@@ -9,17 +9,21 @@ use std::{
 };
 
 use pintle_auth::Scopes;
-use pintle_contract::WorkspacePath;
-use pintle_engine::{EnvelopeMode, Options, Timeouts};
+use pintle_contract::{RootName, WorkspacePath};
+use pintle_engine::{ArgumentReading, EnvelopeMode, Options, Timeouts};
 use pintle_files::Durability;
 
 use pintle_search::{DEFAULT_MAX_FILE_BYTES, LARGEST_MAX_FILE_BYTES};
-use pintle_wire::Origins;
+use pintle_wire::{McpOptions, Origins, ResultsSetting, ToolNames};
 
 use crate::{
-    cli::{Auth, DEFAULT_HTTP, Envelope, LogLevel, ProgressWhen, ServeArguments, WorkspaceArguments},
+    cli::{
+        ArgumentsHow, Auth, DEFAULT_HTTP, Envelope, LogLevel, NameSpelling, ProgressWhen, ResultsHow,
+        ServeArguments, WorkspaceArguments,
+    },
     config::{Bind, FileConfig},
     positions::{SetAt, escape},
+    toolsets::Toolsets,
 };
 
 /// SemVer and commit: which build this is.
@@ -31,6 +35,8 @@ const SUBMODULE: &str = "libs/synesthetic-schemas";
 #[derive(Debug)]
 pub struct Workspace {
     pub root: PathBuf,
+    /// The root as it was given, which may lead through links.
+    pub root_as_given: PathBuf,
     pub state_dir: Option<PathBuf>,
     pub state_dir_set_at: SetAt,
     pub schemas_dir: Option<PathBuf>,
@@ -80,6 +86,8 @@ pub struct Serve {
     pub max_request_bytes: usize,
     pub drain: Duration,
     pub write_timeout: Duration,
+    pub toolsets: Toolsets,
+    pub mcp: McpOptions,
     pub engine: Options,
 }
 
@@ -93,6 +101,7 @@ impl Workspace {
     fn decide(arguments: WorkspaceArguments, file: &FileConfig) -> Result<Self, String> {
         let root_set_at = set_at(file, is_named(&arguments.root), "root");
         let root = named(arguments.root, &file.root).unwrap_or_else(|| PathBuf::from("."));
+        let root_as_given = std::path::absolute(&root).unwrap_or_else(|_| root.clone());
         let root = root.canonicalize().map_err(|error| {
             root_set_at.problem(format!("the root {} cannot be opened: {error}", root.display()))
         })?;
@@ -129,6 +138,7 @@ impl Workspace {
             bindings: file.bind.clone(),
             durability: if arguments.no_fsync { Durability::Eventual } else { Durability::Synced },
             fixtures: arguments.fixtures,
+            root_as_given,
             root,
         })
     }
@@ -182,6 +192,8 @@ impl Serve {
                 set_at(file, arguments.drain.is_some(), "drain").problem(format!("drain: {problem}"))
             })?,
             write_timeout,
+            toolsets: toolsets(&arguments.toolsets, file)?,
+            mcp: mcp_options(arguments, file),
             engine: Options {
                 running: number("running", arguments.running, file.running, defaults.running, 1)?,
                 waiting: number("waiting", arguments.waiting, file.waiting, defaults.waiting, 0)?,
@@ -285,6 +297,33 @@ fn scopes(typed: &[String], file: &FileConfig) -> Result<Scopes, String> {
     Scopes::parse(chosen.iter().map(String::as_str).filter(|scope| !scope.is_empty()))
 }
 
+fn toolsets(typed: &[String], file: &FileConfig) -> Result<Toolsets, String> {
+    let chosen = listed(typed, file, "toolsets", &file.toolsets, |name| Toolsets::parse([name]))?;
+    Toolsets::parse(chosen.iter().map(String::as_str))
+}
+
+/// How MCP clients are served.
+fn mcp_options(arguments: &ServeArguments, file: &FileConfig) -> McpOptions {
+    let names = arguments.tool_names.or(file.tool_names.map(|word| word.0));
+    let reading = arguments.arguments.or(file.arguments.map(|word| word.0));
+    let results = arguments.results.or(file.results.map(|word| word.0));
+    McpOptions {
+        tool_names: match names.unwrap_or(NameSpelling::Underscore) {
+            NameSpelling::Underscore => ToolNames::Underscore,
+            NameSpelling::Dotted => ToolNames::Dotted,
+        },
+        argument_reading: match reading.unwrap_or(ArgumentsHow::Lenient) {
+            ArgumentsHow::Lenient => ArgumentReading::Lenient,
+            ArgumentsHow::Strict => ArgumentReading::Strict,
+        },
+        results: match results.unwrap_or(ResultsHow::Auto) {
+            ResultsHow::Json => ResultsSetting::Json,
+            ResultsHow::Text => ResultsSetting::Text,
+            ResultsHow::Auto => ResultsSetting::Auto,
+        },
+    }
+}
+
 fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
     let mut chosen = Timeouts { by_tool: HashMap::new(), ..Timeouts::default() };
     // Unless somebody says how long every call may take.
@@ -352,6 +391,11 @@ impl Workspace {
 }
 
 impl Workspace {
+    /// What callers may call the root by.
+    pub fn root_name(&self) -> RootName {
+        RootName::new([self.root.as_path(), self.root_as_given.as_path()])
+    }
+
     /// The path that the tools have for a place on this machine, once all links are followed, if it lies in the root.
     pub fn place_in_root(&self, path: &Path) -> Option<WorkspacePath> {
         self.below_root(&resolve_existing(&follow_links(&std::path::absolute(path).ok()?)))

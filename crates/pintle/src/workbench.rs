@@ -4,11 +4,18 @@ use std::sync::Arc;
 
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
-use pintle_engine::{CallLog, Engine, Options};
+use pintle_engine::{CallLog, DynTool, Engine, Options, Toolset};
 use pintle_files::{Files, LocalFolder};
 use pintle_search::{Binding, Limits, Search, SearchConfig, Surroundings};
 
-use crate::{config::Bind, notices, rules::WorkspaceRules, settings::Workspace, state};
+use crate::{
+    config::Bind,
+    notices,
+    rules::WorkspaceRules,
+    settings::Workspace,
+    state,
+    toolsets::{Offer, Toolsets},
+};
 
 /// Loads the assets and tells what had to be passed over.
 pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
@@ -71,7 +78,7 @@ fn open_files(workspace: &Workspace, bindings: Bindings, search: &Arc<Search>) -
     let rules = WorkspaceRules::new(workspace, bindings);
     let store = Arc::new(folder.with_durability(workspace.durability).with_warnings(notices::warning));
     let search = Arc::clone(search);
-    Ok(Files::new(store, Arc::new(rules), move |path| search.note(path)))
+    Ok(Files::new(store, Arc::new(rules), workspace.root_name(), move |path| search.note(path)))
 }
 
 /// What the status tools tell of the rest of the server.
@@ -94,23 +101,48 @@ fn surroundings(workspace: &Workspace, options: &Options, assets: &Assets) -> Su
 }
 
 /// The engine with all tools of the workspace.
-pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Result<Engine, String> {
+pub fn build_engine(
+    workspace: &Workspace,
+    toolsets: &Toolsets,
+    options: Options,
+    log: CallLog,
+) -> Result<Engine, String> {
     let assets = load_assets(workspace)?;
     let search = open_search(workspace)?;
     let files = open_files(workspace, bind(workspace, &assets)?, &search)?;
-    let mut tools = assets.tools();
-    tools.extend(files.tools());
-    tools.extend(search.tools(&files, surroundings(workspace, &options, &assets)));
+    let has_assets = workspace.schemas_dir.is_some()
+        || workspace.examples_dir.is_some()
+        || workspace.backend_url.is_some()
+        || !workspace.bindings.is_empty();
+    let offered = [
+        ("assets", has_assets, assets.tools()),
+        ("files", true, files.tools()),
+        ("search", true, search.tools()),
+    ];
+    let all_names: Vec<String> = offered.iter().flat_map(|(_, _, tools)| tools).map(name_of).collect();
+    let mut tools = Vec::new();
+    for (name, has_work, own) in offered {
+        match toolsets.offer(name, has_work) {
+            Offer::Absent => {}
+            offer => tools.push(Toolset { tools: own, is_listed: offer == Offer::Listed }),
+        }
+    }
+    let shown = search.workspace_tools(&files, surroundings(workspace, &options, &assets));
+    tools.push(Toolset { tools: shown, is_listed: true });
     if workspace.fixtures {
-        tools.extend(pintle_fixtures::tools());
+        tools.push(Toolset { tools: pintle_fixtures::tools(), is_listed: true });
     }
     let named = options.timeouts.by_tool.keys().cloned().collect::<Vec<_>>();
-    let mut resources = assets.resources();
+    let mut resources = Vec::new();
+    if toolsets.offer("assets", has_assets) != Offer::Absent {
+        resources.extend(assets.resources());
+    }
     resources.extend(files.resources());
     let engine = Engine::new(tools, resources, options, log).map_err(|error| error.to_string())?;
+    let known = || all_names.iter().map(String::as_str).chain(engine.catalogue().names());
     for name in named {
-        if !engine.catalogue().names().any(|tool| tool == name) {
-            let near = nearest(&name, engine.catalogue().names()).unwrap_or("default");
+        if !known().any(|tool| tool == name) {
+            let near = nearest(&name, known()).unwrap_or("default");
             let problem =
                 format!("a timeout is set for `{name}`, but there is no such tool; the nearest is `{near}`");
             return Err(match workspace.timeouts_set_at.get(&name) {
@@ -120,4 +152,8 @@ pub fn build_engine(workspace: &Workspace, options: Options, log: CallLog) -> Re
         }
     }
     Ok(engine)
+}
+
+fn name_of(tool: &Arc<dyn DynTool>) -> String {
+    tool.definition().name.clone()
 }

@@ -100,9 +100,19 @@ impl Search {
         }))
     }
 
-    /// The tools; files are shown through the files toolset, and other parts of the server tell what they know.
-    pub fn tools(self: &Arc<Self>, files: &Arc<Files>, surroundings: Surroundings) -> Vec<Arc<dyn DynTool>> {
-        tools::all(self, files, surroundings)
+    /// The tools of search.
+    pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
+        tools::search_tools(self)
+    }
+
+    /// The tools that show the workspace and how the server is. Files are shown through the files toolset, and
+    /// `surroundings` has what other parts of the server know.
+    pub fn workspace_tools(
+        self: &Arc<Self>,
+        files: &Arc<Files>,
+        surroundings: Surroundings,
+    ) -> Vec<Arc<dyn DynTool>> {
+        tools::workspace_tools(self, files, surroundings)
     }
 
     /// A file was changed through the tools: searches that begin from now on see it.

@@ -15,7 +15,7 @@ mod standard;
 
 pub use frame::{Frame, FrameReader};
 pub use http::{HttpOptions, HttpServer, Origins, ReplyStream};
-pub use mcp::McpHandler;
+pub use mcp::{McpHandler, McpOptions, ResultsSetting, ToolNames};
 pub use pipe::{Pipe, PipeOptions};
 pub use rmcp::ServerHandler;
 pub use standard::{

@@ -22,8 +22,8 @@ use futures_util::FutureExt;
 
 use pintle_contract::{Dialect, Fault, RequestId, Stage};
 use pintle_engine::{
-    CallRequest, Caller, Cancel, CancelReason, Engine, InFlight, Message, Opened, Outlet, OutletClosed,
-    ProgressSink, Refused, Reply, Target, Transport, unread_replies,
+    ArgumentReading, CallRequest, Caller, Cancel, CancelReason, Engine, InFlight, Message, Opened, Outlet,
+    OutletClosed, ProgressSink, Refused, Reply, Target, Transport, unread_replies,
 };
 use rmcp::ServerHandler;
 use serde_json::json;
@@ -447,13 +447,15 @@ impl Shared {
             transport: Transport::Stdio,
             target,
             params: opened.params,
+            argument_reading: ArgumentReading::Strict,
+            left_out: Vec::new(),
             meta: opened.meta,
             idempotency_key: opened.idempotency_key,
             cancel: Arc::clone(&cancel),
             progress,
             reply_factor: direct::REPLY_FACTOR,
         };
-        let Reply { outcome, reservation } = self.engine.call(request).await;
+        let Reply { outcome, reservation, .. } = self.engine.call(request).await;
         // The id is free before anyone can see the reply.
         if let Some(id) = &id {
             self.in_flight.leave(id);

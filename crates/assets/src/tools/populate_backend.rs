@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
+use pintle_auth::{Access, Need};
 use pintle_contract::{Annotations, ErrorCode, Fault};
 use pintle_engine::{CallContext, Failure, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -139,6 +139,10 @@ impl Tool for PopulateBackend {
     fn read_input(mut arguments: Value) -> Result<Input, serde_json::Error> {
         let asset = arguments["asset"].take();
         Ok(Input { asset, ..serde_json::from_value(arguments)? })
+    }
+
+    fn need() -> Need {
+        Need::Access(Access::Named("assets:publish"))
     }
 
     fn access(_: &Input) -> Result<Vec<Access>, Fault> {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_auth::Access;
-use pintle_contract::{Annotations, ErrorCode, Fault};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault};
 use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ADDITION, Hashed, writes};
+use super::{ADDITION, ALWAYS_LOAD, Hashed, writes};
 use crate::{
     files::{self, Files, Paths},
     store::{Store, Terms},
@@ -46,6 +46,11 @@ impl Tool for FileCreate {
     const TITLE: &'static str = "Create a file";
     const DESCRIPTION: &'static str = "Creates a file, and the folders that it lies in. Gives its hash. If something is there already, that is a CONFLICT and nothing is done.";
     const ANNOTATIONS: Annotations = ADDITION;
+    const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Write)
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         writes(&input.path)

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
-use pintle_contract::{Annotations, Fault};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::reads;
+use super::{ALWAYS_LOAD, reads};
 use crate::{
     files::{self, Files},
     listing::{self, Listing},
@@ -33,6 +33,11 @@ impl Tool for FileList {
     const DESCRIPTION: &'static str =
         "Lists what lies directly in a folder: folders first, then files, each sorted by name.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Read)
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         reads(&input.path)

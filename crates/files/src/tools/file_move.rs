@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
+use pintle_auth::{Access, Need, Verb};
 use pintle_contract::{Annotations, Fault};
 use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
@@ -35,6 +35,10 @@ impl Tool for FileMove {
     const TITLE: &'static str = "Move a file";
     const DESCRIPTION: &'static str = "Moves a file to another place, if it is still as it was read and nothing is there yet. The folders of the new place are made.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Write)
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         let mut access = writes(&input.path)?;

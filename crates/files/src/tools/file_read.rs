@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_auth::Access;
+use pintle_auth::{Access, Need, Verb};
 use pintle_contract::{Annotations, ErrorCode, Fault};
 use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -63,6 +63,10 @@ impl Tool for FileRead {
     const TITLE: &'static str = "Read a file";
     const DESCRIPTION: &'static str = "Reads any file whole, as Base64. For text, text.read is easier.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Read)
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         reads(&input.path)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
+use pintle_auth::{Access, Need, Verb};
 use pintle_contract::{Annotations, Fault};
 use pintle_engine::{CallContext, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -40,6 +40,10 @@ impl Tool for FileRemove {
     const DESCRIPTION: &'static str =
         "Removes a file, if it is still as it was read. Of a link the link goes, not what it leads to.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Write)
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         writes(&input.path)

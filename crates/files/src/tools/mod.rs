@@ -13,7 +13,7 @@ mod text_replace;
 use std::sync::Arc;
 
 use pintle_auth::{Access, Verb};
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_engine::{CallContext, DynTool, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -46,6 +46,9 @@ const GUARDED_EDIT: Annotations = Annotations {
     idempotent_hint: false,
     open_world_hint: false,
 };
+
+/// Of the tools that nearly every task needs.
+const ALWAYS_LOAD: ClientHints = ClientHints { always_load: true, max_result_chars: None };
 
 /// Hints on a tool that only adds.
 const ADDITION: Annotations = Annotations {

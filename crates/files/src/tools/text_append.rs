@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
+use pintle_auth::{Access, Need, Verb};
 use pintle_contract::{Annotations, Fault};
 use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
@@ -33,6 +33,10 @@ impl Tool for TextAppend {
     const DESCRIPTION: &'static str =
         "Appends whole lines to the end of a text file. The last one ends as the last line of the file did.";
     const ANNOTATIONS: Annotations = ADDITION;
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Write)
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         writes(&input.path)

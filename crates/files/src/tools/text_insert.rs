@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
-use pintle_contract::{Annotations, Fault};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Edited, GUARDED_EDIT, edit_lines, writes};
+use super::{ADDITION, ALWAYS_LOAD, Edited, edit_lines, writes};
 use crate::{files::Files, text};
 
 pub(crate) struct TextInsert(pub(crate) Arc<Files>);
@@ -36,7 +36,12 @@ impl Tool for TextInsert {
     const TITLE: &'static str = "Insert lines";
     const DESCRIPTION: &'static str =
         "Inserts whole lines into a text file, before a line that must be exactly `anchor`.";
-    const ANNOTATIONS: Annotations = GUARDED_EDIT;
+    const ANNOTATIONS: Annotations = ADDITION;
+    const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Write)
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         writes(&input.path)

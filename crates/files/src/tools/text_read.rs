@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
-use pintle_contract::{Annotations, Fault};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::reads;
-use crate::files::{Files, Lines};
+use crate::{
+    files::{Files, LARGE_RESULT_CHARS, Lines},
+    text,
+};
 
 pub(crate) struct TextRead(pub(crate) Arc<Files>);
 
@@ -53,6 +57,16 @@ impl Tool for TextRead {
     const DESCRIPTION: &'static str =
         "Reads a text file, or some of its lines, exactly as stored. Gives the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const CLIENT_HINTS: ClientHints =
+        ClientHints { always_load: true, max_result_chars: Some(LARGE_RESULT_CHARS) };
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Read)
+    }
+
+    fn reread(argument: &str, text: &str) -> Option<Value> {
+        (argument == "lines").then(|| text::inclusive_range(text)).flatten().map(|lines| json!(lines))
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         reads(&input.path)

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
-use pintle_contract::{Annotations, Fault};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
-use super::{Edited, GUARDED_EDIT, edit_lines, writes};
+use super::{ALWAYS_LOAD, Edited, GUARDED_EDIT, edit_lines, writes};
 use crate::{files::Files, text};
 
 pub(crate) struct TextReplace(pub(crate) Arc<Files>);
@@ -36,6 +37,16 @@ impl Tool for TextReplace {
     const TITLE: &'static str = "Replace lines";
     const DESCRIPTION: &'static str = "Replaces whole lines of a text file. `old` must be there exactly once among `lines`, exactly as it is in the file; all else stays as it is, byte for byte.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
+    const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Write)
+    }
+
+    /// `old` guards the edit: if it does not stand in those lines exactly once, both readings are reported.
+    fn reread(argument: &str, text: &str) -> Option<Value> {
+        (argument == "lines").then(|| text::inclusive_range(text)).flatten().map(|lines| json!(lines))
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         writes(&input.path)
@@ -43,9 +54,23 @@ impl Tool for TextReplace {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
         let (path, hash) = (input.path.clone(), input.hash.clone());
+        let written = call.reread("lines").map(str::to_owned);
         edit_lines(&self.0, &call, (&path, &hash), true, move |source, has_ended| {
-            text::replace(source, input.lines, &input.old, &input.new, has_ended)
+            let mut edit = text::replace(source, input.lines, &input.old, &input.new, has_ended)?;
+            if let Some(written) = &written {
+                edit.plan.change = edit.plan.change.map_err(|fault| unconfirmed(fault, written, input.lines));
+            }
+            Ok(edit)
         })
         .await
     }
+}
+
+/// The fault of an edit whose lines were written as `"3-7"`, which `old` does not confirm.
+fn unconfirmed(fault: Fault, written: &str, [start, end]: [i64; 2]) -> Fault {
+    let last = end - 1;
+    let hint = format!(
+        "`lines` was written as `{written}`: [{start}, {end}] if line {last} is included, [{start}, {last}] if it is not; `old` confirms neither, so send the two numbers that are meant"
+    );
+    fault.hint(hint)
 }

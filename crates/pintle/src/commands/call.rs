@@ -3,13 +3,14 @@
 use std::{io::Read, process::ExitCode, sync::Arc};
 
 use pintle_contract::Meta;
-use pintle_engine::{CallLog, CallRequest, Caller, Options, Outcome, Target, Transport};
+use pintle_engine::{ArgumentReading, CallLog, CallRequest, Caller, Options, Outcome, Target, Transport};
 use serde_json::{Value, json};
 
 use crate::{
     cli::CallArguments,
     notices, output,
     settings::{PROGRAM_VERSION, Workspace},
+    toolsets::Toolsets,
     workbench,
 };
 
@@ -22,13 +23,15 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         timeouts: workspace.timeouts.clone(),
         ..Options::default()
     };
-    let engine = workbench::build_engine(&workspace, options, CallLog::off())?;
+    let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?;
     let request = CallRequest {
         id: None,
         caller: Arc::new(Caller::local()),
         transport: Transport::Local,
         target: Target::Tool(arguments.tool),
         params,
+        argument_reading: ArgumentReading::Strict,
+        left_out: Vec::new(),
         meta: Meta::default(),
         idempotency_key: None,
         cancel: Arc::default(),

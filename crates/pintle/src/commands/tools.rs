@@ -9,6 +9,7 @@ use crate::{
     cli::ToolsArguments,
     output,
     settings::{PROGRAM_VERSION, Workspace},
+    toolsets::Toolsets,
     workbench,
 };
 
@@ -16,7 +17,7 @@ use crate::{
 pub fn run(arguments: ToolsArguments) -> Result<ExitCode, String> {
     let (workspace, _) = Workspace::read(arguments.workspace)?;
     let options = Options { tooling_version: PROGRAM_VERSION.into(), ..Options::default() };
-    let engine = workbench::build_engine(&workspace, options, CallLog::off())?;
+    let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?;
     let definitions = engine.catalogue().definitions();
     if arguments.json {
         output::json(&json!({ "tools": definitions }));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_auth::{Access, Verb};
+use pintle_auth::{Access, Need, Verb};
 use pintle_contract::{Annotations, ErrorCode, Fault, WorkspacePath};
 use pintle_engine::{CallContext, ProgressEvent, Stream, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -72,6 +72,10 @@ impl Tool for IndexBuild {
         idempotent_hint: true,
         open_world_hint: false,
     };
+
+    fn need() -> Need {
+        Need::Access(Access::Tree(Verb::Write, WorkspacePath::root()))
+    }
 
     fn access(_: &Input) -> Result<Vec<Access>, Fault> {
         Ok(vec![Access::Tree(Verb::Write, WorkspacePath::root())])

@@ -22,7 +22,18 @@ use crate::{
     surroundings::Surroundings,
 };
 
-pub(crate) fn all(
+/// The tools of search.
+pub(crate) fn search_tools(search: &Arc<Search>) -> Vec<Arc<dyn DynTool>> {
+    let search = || Arc::clone(search);
+    vec![
+        erase(index_build::IndexBuild(search())),
+        erase(index_status::IndexStatus(search())),
+        erase(search::SearchTool(search())),
+    ]
+}
+
+/// The tools that show the workspace and how the server is.
+pub(crate) fn workspace_tools(
     search: &Arc<Search>,
     files: &Arc<Files>,
     surroundings: Surroundings,
@@ -32,9 +43,6 @@ pub(crate) fn all(
     let around = || Arc::clone(&surroundings);
     vec![
         erase(check_status::CheckStatus(search(), around())),
-        erase(index_build::IndexBuild(search())),
-        erase(index_status::IndexStatus(search())),
-        erase(search::SearchTool(search())),
         erase(show_file::ShowFile(Arc::clone(files))),
         erase(workspace_status::WorkspaceStatus(search(), around())),
     ]

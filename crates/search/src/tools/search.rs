@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Scopes;
-use pintle_contract::{Annotations, ErrorCode, Fault, WorkspacePath, nearest};
+use pintle_auth::{Need, Scopes, Verb};
+use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, nearest};
 use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_files::LARGE_RESULT_CHARS;
 use pintle_symbols::{Kind, Language};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,6 +117,12 @@ impl Tool for SearchTool {
     const TITLE: &'static str = "Search";
     const DESCRIPTION: &'static str = "Searches the files of the workspace: literal text or regular expressions with exactly ripgrep's hits, ranked words, or symbols by name. Each hit has the hash that an edit of its file needs.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const CLIENT_HINTS: ClientHints =
+        ClientHints { always_load: true, max_result_chars: Some(LARGE_RESULT_CHARS) };
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Read)
+    }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let search = Arc::clone(&self.0);

@@ -2,13 +2,14 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use pintle_auth::{Access, Verb};
-use pintle_contract::{Annotations, ErrorCode, Fault, WorkspacePath};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath};
 use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
-use pintle_files::Files;
+use pintle_files::{Files, LARGE_RESULT_CHARS, inclusive_lines};
 use pintle_symbols::{Language, Outliner};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 pub(crate) struct ShowFile(pub(crate) Arc<Files>);
 
@@ -72,6 +73,16 @@ impl Tool for ShowFile {
     const TITLE: &'static str = "Show a file";
     const DESCRIPTION: &'static str = "Shows a text file, or some of its lines, with line numbers, its language and an outline of what it defines. Gives the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const CLIENT_HINTS: ClientHints =
+        ClientHints { always_load: false, max_result_chars: Some(LARGE_RESULT_CHARS) };
+
+    fn need() -> Need {
+        Need::SomePath(Verb::Read)
+    }
+
+    fn reread(argument: &str, text: &str) -> Option<Value> {
+        (argument == "lines").then(|| inclusive_lines(text)).flatten().map(|lines| json!(lines))
+    }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
         let path = WorkspacePath::parse(&input.path).map_err(|problem| {

@@ -7,7 +7,9 @@ use axum::{
     http::{Response, StatusCode},
 };
 use pintle_contract::{Dialect, Fault, Stage};
-use pintle_engine::{CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused, Reply};
+use pintle_engine::{
+    ArgumentReading, CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused, Reply,
+};
 use rmcp::ServerHandler;
 
 use tokio_util::sync::CancellationToken;
@@ -88,6 +90,8 @@ async fn call<H: ServerHandler + Clone>(
         transport: facts.transport(),
         target,
         params: opened.params,
+        argument_reading: ArgumentReading::Strict,
+        left_out: Vec::new(),
         meta: opened.meta,
         idempotency_key: opened.idempotency_key,
         cancel: Arc::clone(&cancel),
@@ -98,7 +102,7 @@ async fn call<H: ServerHandler + Clone>(
     // A task of its own, so that a call whose client leaves still comes to its end and its log record.
     tokio::spawn(async move {
         let _ticket = ticket;
-        let Reply { outcome, reservation } = shared.engine.call(request).await;
+        let Reply { outcome, reservation, .. } = shared.engine.call(request).await;
         let frame = direct::reply(opened.id.as_ref(), &outcome);
         replying.reply(frame, reply_status(&outcome), reservation);
     });

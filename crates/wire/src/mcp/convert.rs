@@ -1,15 +1,9 @@
 //! Between the engine's words and the SDK's.
 
 use pintle_contract::{ErrorCode, Fault, Stage};
-use pintle_engine::{Catalogue, Outcome};
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode as McpErrorCode, ErrorData, Tool};
+use pintle_engine::Outcome;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode as McpErrorCode, ErrorData};
 use serde_json::{Value, json};
-
-/// The tools as the SDK lists them.
-pub(crate) fn tools(catalogue: &Catalogue) -> Vec<Tool> {
-    // The SDK passes over the members that it does not know; the transport puts them back.
-    catalogue.definitions().into_iter().filter_map(|tool| serde_json::from_value(tool).ok()).collect()
-}
 
 /// A call's outcome as a result, or as an error of the protocol. The object of a success goes past the SDK
 /// (`HeldReply`), so its content is empty here.

@@ -2,16 +2,18 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use pintle_auth::Scopes;
 use pintle_contract::Meta;
 use pintle_engine::{
-    CallRequest, CancelReason, Engine, LARGE, Outcome, Resources, Target, Transport, aside_if,
+    ArgumentReading, CallRequest, CancelReason, Engine, LARGE, Outcome, Resources, Target, Transport,
+    aside_if,
 };
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
-        Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestParams,
         ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
         ServerCapabilities, ServerConfig, Tool,
     },
@@ -19,32 +21,96 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use super::{HeldReply, Origin, convert};
+use super::{
+    HeldReply, Origin, ToolJson,
+    clients::{ResultForm, added_arguments, form_for},
+    convert,
+    listing::{ListedTool, ToolNames, listing},
+};
 
 /// A reply carries a tool's result twice, and in the text each of its bytes may need an escape.
 const REPLY_FACTOR: usize = 3;
+
+/// What models read before they choose a tool: why these tools, and how one call leads to the next.
+const INSTRUCTIONS: &str = include_str!("instructions.txt");
+
+/// How tools are shown to MCP clients, and how their calls are read.
+#[derive(Clone, Debug, Default)]
+pub struct McpOptions {
+    /// How names are spelt in lists.
+    pub tool_names: ToolNames,
+    /// How arguments are read.
+    pub argument_reading: ArgumentReading,
+    /// How results are sent.
+    pub results: ResultsSetting,
+}
+
+/// How the results of tools are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResultsSetting {
+    /// As structured content and text.
+    Json,
+    /// As text alone.
+    Text,
+    /// By the name of the client.
+    #[default]
+    Auto,
+}
 
 /// Serves the engine's tools and resources to one client. Cheap to clone.
 #[derive(Clone)]
 pub struct McpHandler {
     engine: Arc<Engine>,
-    tools: Arc<[Tool]>,
+    options: McpOptions,
+    tools: Arc<[ListedTool]>,
 }
 
 impl McpHandler {
     /// A handler over an engine.
-    pub fn new(engine: Arc<Engine>) -> Self {
-        let tools = convert::tools(engine.catalogue()).into();
-        Self { engine, tools }
+    pub fn new(engine: Arc<Engine>, options: McpOptions) -> Self {
+        let tools = listing(engine.catalogue(), options.tool_names).into();
+        Self { engine, options, tools }
+    }
+
+    /// Takes out the arguments that a client adds by itself, which its model did not mean for the tool.
+    fn leave_out_added(
+        &self,
+        tool: &str,
+        arguments: &mut JsonObject,
+        context: &RequestContext<RoleServer>,
+    ) -> Vec<String> {
+        let definition = self.engine.catalogue().definition(tool);
+        let Some(definition) =
+            definition.filter(|_| self.options.argument_reading == ArgumentReading::Lenient)
+        else {
+            return Vec::new();
+        };
+        let client = context.client_info();
+        let added = added_arguments(client.as_ref().map(|client| client.name.as_str())).iter();
+        let is_foreign = |name: &&String| definition.input_schema["properties"].get(name.as_str()).is_none();
+        let left_out =
+            added.filter(is_foreign).filter(|name| arguments.shift_remove(name.as_str()).is_some());
+        left_out.cloned().collect()
+    }
+
+    /// How results are sent to the client of a request.
+    fn result_form(&self, context: &RequestContext<RoleServer>) -> ResultForm {
+        match self.options.results {
+            ResultsSetting::Json => ResultForm::Json,
+            ResultsSetting::Text => ResultForm::Text,
+            ResultsSetting::Auto => {
+                form_for(context.client_info().as_ref().map(|client| client.name.as_str()))
+            }
+        }
     }
 
     /// Takes a request through the engine. The client's cancel, or its leaving, cancels the call.
     async fn call(
         &self,
         target: Target,
-        params: Value,
+        (params, left_out): (Value, Vec<String>),
         context: &RequestContext<RoleServer>,
-    ) -> Result<Outcome, ErrorData> {
+    ) -> Result<(Outcome, Option<MetaObject>), ErrorData> {
         let origin = context.extensions.get::<Origin>().cloned();
         let origin = origin.ok_or_else(|| ErrorData::internal_error("a request without an origin", None))?;
         let asked = origin.asked;
@@ -57,6 +123,8 @@ impl McpHandler {
             transport: origin.transport,
             target,
             params,
+            argument_reading: self.options.argument_reading,
+            left_out,
             meta: meta(context).or(origin.meta),
             idempotency_key: origin.idempotency_key,
             cancel: origin.cancel,
@@ -73,17 +141,27 @@ impl McpHandler {
             }
         };
         let result = match &reply.outcome {
-            Outcome::Success(json) if is_tool => Some(Arc::clone(json)),
+            Outcome::Success(json) if is_tool => {
+                Some(ToolJson { json: Arc::clone(json), form: self.result_form(context) })
+            }
             _ => None,
         };
         asked.hold(HeldReply { result, reservation: reply.reservation });
-        Ok(reply.outcome)
+        let repaired = (!reply.repaired.is_empty()).then(|| repaired(&reply.repaired));
+        Ok((reply.outcome, repaired))
     }
 
     fn family(&self, uri: &str) -> Option<&Arc<dyn Resources>> {
         let scheme = uri.split_once("://")?.0;
         self.engine.resources().iter().find(|family| family.scheme() == scheme)
     }
+}
+
+/// Names the arguments that were converted, so that whoever wrote the call can see it.
+fn repaired(names: &[String]) -> MetaObject {
+    let mut meta = MetaObject::new();
+    meta.insert("pintle/repaired".into(), json!(names));
+    meta
 }
 
 /// What the request says about itself in `_meta`.
@@ -117,10 +195,15 @@ impl ServerHandler for McpHandler {
         let version = self.engine.catalogue().tooling_version();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("pintle", version).with_title("Pintle"))
+            .with_instructions(INSTRUCTIONS.trim_end())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.name == name).cloned()
+        let canonical = &self.engine.catalogue().definition(name)?.name;
+        self.tools
+            .iter()
+            .find(|tool| tool.name == *canonical)
+            .map(|tool| tool.in_form(ResultForm::Json).clone())
     }
 
     async fn list_tools(
@@ -130,10 +213,21 @@ impl ServerHandler for McpHandler {
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(page)?;
         // The same step of a client as `mcp.discover`, so it goes the same way and leaves the same record.
-        if let Outcome::Fault(fault) = self.call(Target::Discover, json!({}), &context).await? {
+        if let (Outcome::Fault(fault), _) =
+            self.call(Target::Discover, (json!({}), Vec::new()), &context).await?
+        {
             return Err(convert::error(&fault));
         }
-        Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
+        let form = self.result_form(&context);
+        let everything = Scopes::everything();
+        let origin = context.extensions.get::<Origin>();
+        let scopes = origin.map_or(&everything, |origin| origin.caller.scopes());
+        let listed = self.engine.catalogue().listed(scopes).filter_map(|definition| {
+            let tool = self.tools.iter().find(|tool| tool.name == definition.name)?;
+            Some(tool.in_form(form).clone())
+        });
+        // What a client gets depends on its name and its scopes, and is `private` to caches unless that is said.
+        Ok(ListToolsResult::with_all_items(listed.collect()))
     }
 
     async fn call_tool(
@@ -141,15 +235,19 @@ impl ServerHandler for McpHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let outcome = self.call(Target::Tool(request.name.into_owned()), arguments, &context).await?;
+        let mut arguments = request.arguments.unwrap_or_default();
+        let left_out = self.leave_out_added(&request.name, &mut arguments, &context);
+        let params = (Value::Object(arguments), left_out);
+        let (outcome, meta) = self.call(Target::Tool(request.name.into_owned()), params, &context).await?;
         if let Outcome::Fault(fault) = &outcome
             && is_http(&context)
             && convert::is_missing_scope(fault)
         {
             return Err(convert::error(fault));
         }
-        aside_if(outcome.is_large(), || convert::tool_result(outcome)).map(Into::into)
+        let mut result = aside_if(outcome.is_large(), || convert::tool_result(outcome))?;
+        result.meta = meta;
+        Ok(result.into())
     }
 
     async fn list_resources(
@@ -190,7 +288,8 @@ impl ServerHandler for McpHandler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let outcome = self.call(Target::Resource, json!({"uri": request.uri}), &context).await?;
+        let (outcome, _) =
+            self.call(Target::Resource, (json!({"uri": request.uri}), Vec::new()), &context).await?;
         let json = match outcome {
             Outcome::Success(json) | Outcome::Declined(json, _) => json,
             Outcome::Fault(fault) => return Err(convert::resource_error(&fault, &request.uri)),

@@ -10,7 +10,7 @@ use rmcp::model::{
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Origin, convert};
+use super::{Origin, ToolJson, clients::ResultForm, convert};
 use crate::json_rpc;
 
 /// The SDK's form of a request under a number of ours. `Err` says what is wrong with the params.
@@ -107,7 +107,7 @@ pub(crate) fn cancelled(mut params: Value, number: i64) -> Option<ClientJsonRpcM
 }
 
 /// The frame of a success. A tool's result may be given as JSON; then the SDK's object only says how it is to be told.
-pub(crate) fn result_frame(id: &RequestId, result: &ServerResult, tool_result: Option<&RawValue>) -> String {
+pub(crate) fn result_frame(id: &RequestId, result: &ServerResult, tool_result: Option<&ToolJson>) -> String {
     if let (ServerResult::CallToolResult(told), Some(json)) = (result, tool_result)
         && let Ok(frame) = tool_result_frame(id, told, json)
     {
@@ -121,18 +121,20 @@ pub(crate) fn result_frame(id: &RequestId, result: &ServerResult, tool_result: O
     json_rpc::reply(Some(id), "result", &json)
 }
 
-/// The frame of a tool's result, which stands in it twice: as structured content, and again as text.
-fn tool_result_frame(id: &RequestId, told: &CallToolResult, json: &RawValue) -> serde_json::Result<String> {
-    let text = json.get();
+/// The frame of a tool's result. As JSON it stands in it twice: as structured content, and again as text.
+fn tool_result_frame(id: &RequestId, told: &CallToolResult, tool: &ToolJson) -> serde_json::Result<String> {
+    let text = tool.json.get();
+    let is_structured = tool.form == ResultForm::Json;
     let result = ToolResult {
         result_type: told.result_type.as_ref(),
         content: [TextBlock { r#type: "text", text }],
-        structured_content: json,
+        structured_content: is_structured.then_some(&*tool.json),
         meta: told.meta.as_ref(),
     };
     // In a string, each quote and each backslash of the JSON takes one byte more.
     let escapes = memchr::memchr2_iter(b'"', b'\\', text.as_bytes()).count();
-    json_rpc::serialized_reply(id, "result", 2 * text.len() + escapes + 256, &result)
+    let copies = if is_structured { 2 } else { 1 };
+    json_rpc::serialized_reply(id, "result", copies * text.len() + escapes + 256, &result)
 }
 
 #[derive(Serialize)]
@@ -141,7 +143,8 @@ struct ToolResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     result_type: Option<&'a ResultType>,
     content: [TextBlock<'a>; 1],
-    structured_content: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'a RawValue>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<&'a MetaObject>,
 }

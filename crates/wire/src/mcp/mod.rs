@@ -1,15 +1,18 @@
 //! The Model Context Protocol, through the official SDK: every revision, over the same engine.
 
+mod clients;
 mod convert;
 mod handler;
+mod listing;
 pub(crate) mod message;
 mod origin;
 mod pending;
 mod progress;
 mod stdio;
 
-pub use handler::McpHandler;
-pub(crate) use origin::{Asked, HeldReply, Origin};
+pub use handler::{McpHandler, McpOptions, ResultsSetting};
+pub use listing::ToolNames;
+pub(crate) use origin::{Asked, HeldReply, Origin, ToolJson};
 pub(crate) use pending::{Pending, Waiting};
 pub(crate) use progress::McpProgress;
 pub(crate) use stdio::{McpFeed, route};

@@ -10,7 +10,7 @@ use pintle_engine::{Caller, Cancel, Engine, ProgressSink, Refused, Reservation, 
 use rmcp::model::ErrorData;
 use serde_json::value::RawValue;
 
-use super::message;
+use super::{clients::ResultForm, message};
 use crate::http::{ReplyStream, Ticket};
 
 /// What is known of a request before the SDK has it.
@@ -29,9 +29,16 @@ pub(crate) struct Asked {
 #[derive(Default)]
 pub(crate) struct HeldReply {
     /// A tool's result: it is written into the frame as it is, instead of being parsed for the SDK's types.
-    pub(crate) result: Option<Arc<RawValue>>,
+    pub(crate) result: Option<ToolJson>,
     /// The memory that is reserved for the frame.
     pub(crate) reservation: Reservation,
+}
+
+/// The JSON of a tool's result.
+pub(crate) struct ToolJson {
+    pub(crate) json: Arc<RawValue>,
+    /// How it is sent.
+    pub(crate) form: ResultForm,
 }
 
 impl Asked {

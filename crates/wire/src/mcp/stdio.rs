@@ -202,7 +202,7 @@ impl PipeTransport {
                 let Some(waiting) = self.settle(&response.id) else { return (None, None) };
                 let held = waiting.asked.take_held();
                 let evicted = || message::evicted_frame(&waiting.id, &response.result);
-                let frame = message::result_frame(&waiting.id, &response.result, held.result.as_deref());
+                let frame = message::result_frame(&waiting.id, &response.result, held.result.as_ref());
                 (Some(ReplyFrame::large(frame, held.reservation, evicted)), None)
             }
             JsonRpcMessage::Error(error) => {

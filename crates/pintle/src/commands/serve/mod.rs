@@ -28,7 +28,8 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
     let stderr = notices::through_outlet().map_err(|error| format!("cannot start: {error}"))?;
     environment::warn_of_unknown();
     let log = log::Log::open(&serve, stderr)?;
-    let engine = Arc::new(workbench::build_engine(&workspace, serve.engine.clone(), log.calls)?);
+    let engine =
+        Arc::new(workbench::build_engine(&workspace, &serve.toolsets, serve.engine.clone(), log.calls)?);
     if serve.log_level >= LogLevel::Debug {
         tell_what_is_served(&workspace, &serve);
     }
@@ -51,7 +52,7 @@ async fn serve_all(
     log: Option<Outlet>,
     fixtures: bool,
 ) -> Result<ExitCode, String> {
-    let handler = McpHandler::new(Arc::clone(&engine));
+    let handler = McpHandler::new(Arc::clone(&engine), serve.mcp.clone());
     match (serve.listen.clone(), fixtures) {
         (Listen::Stdio, false) => stdio::serve(engine, handler, serve, log).await,
         (Listen::Stdio, true) => stdio::serve(engine, ConformanceHandler::new(handler), serve, log).await,

@@ -299,7 +299,7 @@ impl Session {
                     self.learn_revision(result.protocol_version.as_str());
                 }
                 self.settle(&response.id, StatusCode::OK, |id, held| {
-                    message::result_frame(id, &response.result, held.result.as_deref())
+                    message::result_frame(id, &response.result, held.result.as_ref())
                 });
                 None
             }

@@ -78,7 +78,7 @@ impl Transport<RoleServer> for SingleTransport {
         match message {
             JsonRpcMessage::Response(response) => {
                 let held = self.asked.take_held();
-                let frame = message::result_frame(&self.id, &response.result, held.result.as_deref());
+                let frame = message::result_frame(&self.id, &response.result, held.result.as_ref());
                 self.stream.reply(frame, StatusCode::OK, held.reservation);
                 self.answered.cancel();
             }

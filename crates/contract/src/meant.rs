@@ -1,0 +1,120 @@
+//! What a caller meant by an argument that a tool does not have.
+//!
+//! Models carry over the arguments of other tools that they know. Edit distance does not see that `glob` of one tool
+//! is `path` of another, so a table is asked first.
+
+use crate::nearest;
+
+/// An argument, what models write for it, and how to say the same with it.
+struct Meant {
+    argument: &'static str,
+    written: &'static [&'static str],
+    how: &'static str,
+}
+
+const fn meant(argument: &'static str, written: &'static [&'static str], how: &'static str) -> Meant {
+    Meant { argument, written, how }
+}
+
+/// In order: the first row whose argument the tool has is what was meant.
+const TABLE: &[Meant] = &[
+    meant("path", &["file_path", "filepath", "file", "filename", "file_name"], ""),
+    meant("path", &["directory", "dir", "folder"], ""),
+    meant("to", &["destination", "dest", "new_path", "target"], ""),
+    meant("path", &["source", "target_file"], ""),
+    meant("query", &["regex", "regexp"], " with `match`: \"regex\""),
+    meant("query", &["pattern"], ", with `match`: \"regex\" where it is an expression"),
+    meant("query", &["q", "text", "term", "needle"], ""),
+    meant("glob", &["pattern", "include", "globs"], ""),
+    meant("path", &["glob", "include", "globs", "paths"], ", which takes globs"),
+    meant("top", &["limit", "max_results", "head_limit", "max_count", "count_limit"], ""),
+    meant(
+        "lines",
+        &[
+            "start_line",
+            "end_line",
+            "offset",
+            "limit",
+            "line_start",
+            "line_end",
+            "start",
+            "end",
+            "line_range",
+        ],
+        ": [start, end), counted from 1",
+    ),
+    meant("line", &["line_number", "insert_line"], ""),
+    meant("case", &["ignore_case", "-i", "i", "case_insensitive"], ": \"insensitive\""),
+    meant("case", &["case_sensitive"], ": \"sensitive\" or \"insensitive\""),
+    meant("word", &["-w", "whole_word"], ""),
+    meant("after", &["-A", "after_context"], ""),
+    meant("before", &["-B", "before_context"], ""),
+    meant("context", &["-C", "context_lines"], ""),
+    meant("lang", &["language"], ""),
+    meant("depth", &["recursive", "max_depth"], ", a number of levels"),
+    meant("old", &["old_string", "old_str", "old_text", "oldText"], ""),
+    meant("new", &["new_string", "new_str", "new_text", "newText", "replacement"], ""),
+    meant("content", &["file_text", "contents", "new_str", "insert_text", "text"], ""),
+];
+
+/// The known argument that was meant by an unknown one, with how it is used; if the table has none, the one that is
+/// nearest in spelling.
+///
+/// ```
+/// use pintle_contract::meant_by;
+///
+/// assert_eq!(meant_by("file_path", &["path", "lines"]), Some(("path", "")));
+/// assert_eq!(meant_by("lnes", &["path", "lines"]), Some(("lines", "")));
+/// assert_eq!(meant_by("x", &[]), None);
+/// ```
+pub fn meant_by<'a>(written: &str, known: &[&'a str]) -> Option<(&'a str, &'static str)> {
+    let rows = TABLE.iter().filter(|row| row.written.contains(&written));
+    let find = |row: &Meant| Some((*known.iter().find(|known| **known == row.argument)?, row.how));
+    rows.filter_map(find).next().or_else(|| Some((nearest(written, known.iter().copied())?, "")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_other_tools_are_understood_by_what_this_tool_has() {
+        let search = ["query", "match", "case", "path", "top", "context", "before", "after", "word", "lang"];
+        let read = ["path", "lines"];
+        let list = ["path", "depth", "glob", "type", "ignored"];
+        let replace = ["path", "hash", "lines", "old", "new"];
+        let create = ["path", "content", "encoding"];
+        for (known, written, expected) in [
+            (&search[..], "pattern", "query"),
+            (&search, "regex", "query"),
+            (&search, "glob", "path"),
+            (&search, "include", "path"),
+            (&search, "limit", "top"),
+            (&search, "max_results", "top"),
+            (&search, "head_limit", "top"),
+            (&search, "ignore_case", "case"),
+            (&search, "-i", "case"),
+            (&search, "-A", "after"),
+            (&search, "-B", "before"),
+            (&search, "-C", "context"),
+            (&read, "file_path", "path"),
+            (&read, "file", "path"),
+            (&read, "start_line", "lines"),
+            (&read, "end_line", "lines"),
+            (&read, "offset", "lines"),
+            (&read, "limit", "lines"),
+            (&list, "pattern", "glob"),
+            (&list, "recursive", "depth"),
+            (&list, "directory", "path"),
+            (&list, "dir", "path"),
+            (&replace, "filename", "path"),
+            (&replace, "old_string", "old"),
+            (&replace, "old_str", "old"),
+            (&replace, "new_string", "new"),
+            (&replace, "new_str", "new"),
+            (&create, "file_text", "content"),
+        ] {
+            assert_eq!(meant_by(written, known).map(|(argument, _)| argument), Some(expected), "{written}");
+        }
+    }
+}

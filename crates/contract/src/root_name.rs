@@ -1,0 +1,60 @@
+//! The names that the root has outside of itself, for callers who write them.
+
+use std::path::Path;
+
+use crate::{ErrorCode, Fault};
+
+/// What the root is called on the machine that it lies on.
+#[derive(Clone, Debug, Default)]
+pub struct RootName {
+    base: String,
+    /// Absolute paths of the root, without the `/` at the end.
+    absolute: Vec<String>,
+}
+
+impl RootName {
+    /// The root at these absolute paths: the real one first, then as it was given, which may lead through links.
+    pub fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Self {
+        let texts =
+            paths.into_iter().filter_map(Path::to_str).map(|path| path.trim_end_matches('/').to_owned());
+        // Below the root of the file system every absolute path is relative to it already.
+        let absolute: Vec<String> = texts.filter(|path| path.starts_with('/')).collect();
+        let base = absolute.first().and_then(|path| path.rsplit('/').next()).unwrap_or("/").to_owned();
+        Self { base, absolute }
+    }
+
+    /// The last part of the root's path.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Splits a path, or a glob, that begins with an absolute path of the root: that path, and what follows it.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use pintle_contract::RootName;
+    ///
+    /// let root = RootName::new([Path::new("/home/me/project")]);
+    /// assert_eq!(root.split("/home/me/project/src/a.rs"), Some(("/home/me/project", "src/a.rs")));
+    /// assert_eq!(root.split("/home/me/projects/a.rs"), None);
+    /// ```
+    pub fn split<'a>(&self, path: &'a str) -> Option<(&'a str, &'a str)> {
+        let bare = path.strip_prefix('/').unwrap_or(path);
+        let offset = path.len() - bare.len();
+        self.absolute.iter().find_map(|root| {
+            let rest = bare.strip_prefix(&root[1..])?;
+            let is_whole = rest.is_empty() || rest.starts_with('/');
+            is_whole.then(|| (&path[..offset + root.len() - 1], rest.trim_start_matches('/')))
+        })
+    }
+
+    /// The fault of a path that begins with an absolute path of the root.
+    pub fn refuse_absolute(&self, written: &str, relative: &str) -> Fault {
+        let relative = if relative.is_empty() { "/" } else { relative };
+        Fault::new(
+            ErrorCode::InvalidRequest,
+            format!("{written} begins with the path of the root itself, and paths are relative to the root"),
+        )
+        .hint(format!("send `{relative}`"))
+    }
+}
