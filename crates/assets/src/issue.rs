@@ -109,7 +109,7 @@ fn unexpected(kind: &ValidationErrorKind) -> Option<&String> {
 pub(crate) fn collect<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<Issue> {
     let mut first = BinaryHeap::new();
     let mut total = 0;
-    for error in errors {
+    for error in errors.filter(|error| !is_met(error)) {
         total += 1;
         if first.len() == MAX_ISSUES && is_beyond(&error, &first) {
             continue;
@@ -140,6 +140,13 @@ pub(crate) fn only_first(error: &ValidationError<'_>) -> Issue {
     let mut issue = Issue::new(error);
     issue.msg.push_str(" (the asset is too large to list all its errors: mend this one first)");
     issue
+}
+
+/// Whether an error asks for a member that is there. The validator reports such an error beside the true one where a
+/// schema with one required member forbids all that it does not name.
+fn is_met(error: &ValidationError<'_>) -> bool {
+    let ValidationErrorKind::Required { property } = error.kind() else { return false };
+    property.as_str().is_some_and(|property| error.instance().get(property).is_some())
 }
 
 /// Saves the making of messages that would be dropped at once.
@@ -265,6 +272,15 @@ mod tests {
                 "schemaPath": "/properties/a~1b/items/$ref/type"
             }])
         );
+    }
+
+    #[test]
+    fn a_required_member_that_is_there_is_not_reported_as_missing() {
+        let schema = json!({"type": "object", "required": ["zz"], "properties": {"a": {"type": "integer"}}, "additionalProperties": false});
+        let found = issues(&schema, &json!({"zz": 1}));
+        let keywords: Vec<_> = found.iter().map(|issue| issue.keyword.as_deref()).collect();
+        assert_eq!(keywords, [Some("additionalProperties")], "{:?}", messages(&schema, &json!({"zz": 1})));
+        assert_eq!(messages(&schema, &json!({})), ["\"zz\" is a required property"]);
     }
 
     #[test]

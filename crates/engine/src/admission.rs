@@ -3,14 +3,24 @@
 //! A call needs two things to run. Its **slot** is free again when the tool has finished. Its **result permit** is free
 //! again when the result has its reservation in the reply budget, or needs none. So clients that do not read keep no slot,
 //! and still the results that wait for memory are bounded in number.
+//!
+//! When all result permits are taken and none comes back for a while, clients leave their replies unread. Then calls are
+//! admitted without one: a short result has a share of the budget of its own, and a large one that finds no memory at
+//! once is refused. So nobody waits for those who do not read.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use pintle_contract::{ErrorCode, Fault, Stage};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -19,19 +29,37 @@ use crate::cancel::{Cancel, CancelReason};
 /// How many results there may be for each slot that are not reserved yet: one that is being made, one that waits.
 const RESULTS_PER_SLOT: usize = 2;
 
+/// After so long without a result that found its memory, clients count as not reading.
+const STALL: Duration = Duration::from_millis(500);
+
 /// What a call holds that may run.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     /// Given back when the tool has finished.
     pub(crate) slot: OwnedSemaphorePermit,
-    /// Given back when the result is reserved.
-    pub(crate) result: OwnedSemaphorePermit,
+    /// Given back when the result is reserved. Without one, the result must not wait for memory.
+    pub(crate) result: Option<ResultPermit>,
+}
+
+/// The right to a result that may wait for memory, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct ResultPermit {
+    _permit: OwnedSemaphorePermit,
+    given_back: Arc<Mutex<Instant>>,
+}
+
+impl Drop for ResultPermit {
+    fn drop(&mut self) {
+        *self.given_back.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
 }
 
 /// Who may run now, who waits, and who is turned away.
 pub(crate) struct Admission {
     slots: Arc<Semaphore>,
     results: Arc<Semaphore>,
+    /// When a result permit was last given back.
+    given_back: Arc<Mutex<Instant>>,
     running_limit: usize,
     waiting: AtomicUsize,
     waiting_limit: usize,
@@ -43,6 +71,7 @@ impl Admission {
         Self {
             slots: Arc::new(Semaphore::new(running_limit)),
             results: Arc::new(Semaphore::new(RESULTS_PER_SLOT * running_limit)),
+            given_back: Arc::new(Mutex::new(Instant::now())),
             running_limit,
             waiting: AtomicUsize::new(0),
             waiting_limit,
@@ -61,16 +90,21 @@ impl Admission {
         self.stopped.cancel();
     }
 
-    /// A slot and a result permit, at once or after waiting in the queue.
+    /// A slot and, unless results have stalled, a result permit; at once or after waiting in the queue.
     pub(crate) async fn admit(&self, cancel: &Cancel) -> Result<Admitted, Fault> {
         if let Ok(result) = Arc::clone(&self.results).try_acquire_owned()
             && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
         {
-            return Ok(Admitted { slot, result });
+            return Ok(Admitted { slot, result: Some(self.permit(result)) });
         }
         let _place = self.take_place()?;
         let admitted = async {
-            let result = Arc::clone(&self.results).acquire_owned().await?;
+            let queued_at = Instant::now();
+            let result = tokio::select! {
+                biased;
+                result = Arc::clone(&self.results).acquire_owned() => Some(self.permit(result?)),
+                () = self.stalled(queued_at) => None,
+            };
             let slot = Arc::clone(&self.slots).acquire_owned().await?;
             Ok::<_, AcquireError>(Admitted { slot, result })
         };
@@ -82,6 +116,22 @@ impl Admission {
                 Err(cancel.cancelled_fault().at(Stage::Admission))
             }
             admitted = admitted => admitted.map_err(|_| Fault::internal("the queue is closed")),
+        }
+    }
+
+    fn permit(&self, permit: OwnedSemaphorePermit) -> ResultPermit {
+        ResultPermit { _permit: permit, given_back: Arc::clone(&self.given_back) }
+    }
+
+    /// Resolves when no result permit has been given back for a while, counted from a moment on.
+    async fn stalled(&self, since: Instant) {
+        loop {
+            let last = *self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
+            let deadline = last.max(since) + STALL;
+            if Instant::now() >= deadline {
+                return;
+            }
+            tokio::time::sleep_until(deadline).await;
         }
     }
 
@@ -146,7 +196,27 @@ mod tests {
         assert!(next.as_mut().now_or_never().is_none());
         assert_eq!(admission.load(), (0, 1));
         unreserved.pop();
-        assert!(next.await.is_ok());
+        assert!(next.await.is_ok_and(|admitted| admitted.result.is_some()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_are_admitted_without_a_result_permit_when_results_have_stalled() {
+        let (admission, cancel) = (Admission::new(1, 2), Cancel::default());
+        let mut unreserved = Vec::new();
+        for _ in 0..RESULTS_PER_SLOT {
+            let Admitted { slot, result } = admission.admit(&cancel).await.expect("runs");
+            drop(slot);
+            unreserved.push(result);
+        }
+        let begun = Instant::now();
+        let overflow = admission.admit(&cancel).await.expect("is admitted all the same");
+        assert!(overflow.result.is_none() && begun.elapsed() >= STALL);
+        // As long as results find their memory, whoever waits goes on waiting for a permit.
+        drop(overflow);
+        tokio::time::advance(STALL).await;
+        unreserved.pop();
+        let again = admission.admit(&cancel).await.expect("runs");
+        assert!(again.result.is_some());
     }
 
     #[tokio::test]

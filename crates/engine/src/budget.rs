@@ -94,6 +94,18 @@ impl ReplyBudget {
         }
     }
 
+    /// The same for a result that must not wait: a large one that finds no memory is refused.
+    pub(crate) async fn reserve_at_once(&self, bytes: usize, cancel: &Cancel) -> Result<Reservation, Fault> {
+        if bytes <= LARGE {
+            return self.reserve(bytes, cancel).await;
+        }
+        let permits = u32::try_from(bytes.min(self.large_total)).unwrap_or(u32::MAX);
+        match Arc::clone(&self.large).try_acquire_many_owned(permits) {
+            Ok(permit) => Ok(Reservation(Some(permit))),
+            Err(_) => Err(unread_replies()),
+        }
+    }
+
     /// Resolves when a result waits for its reservation: now is the time to evict a client that does not read.
     pub async fn under_pressure(&self) {
         loop {

@@ -546,7 +546,12 @@ impl Engine {
             Ok(size) => size,
             Err(fault) => return Reply::fault(fault),
         };
-        let reservation = match self.budget.reserve(reply_factor * size, cancel).await {
+        let bytes = reply_factor * size;
+        let reserved = match result_permit {
+            Some(_) => self.budget.reserve(bytes, cancel).await,
+            None => self.budget.reserve_at_once(bytes, cancel).await,
+        };
+        let reservation = match reserved {
             Ok(reservation) => reservation,
             // What has been done is told, whatever memory that takes.
             Err(_) if cancel.is_committed() || answer.took_effect() => Reservation::default(),

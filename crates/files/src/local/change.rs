@@ -29,7 +29,7 @@ impl LocalFolder {
         content: &[u8],
         terms: &Terms<'_>,
     ) -> Result<Hash, StoreError> {
-        let (folder, name) = self.reach_new(path, terms, &|real| {
+        let (folder, name, made) = self.reach_new(path, terms, &|real| {
             ruled(terms, path, real).iter().try_for_each(|place| judge(terms, place, None, content))
         })?;
         let lock = Lock::take(folder, terms.has_ended)?;
@@ -37,7 +37,12 @@ impl LocalFolder {
         refuse_taken(&lock, name)?;
         let mut temporary = Temporary::create(&lock)?;
         temporary.write(content)?;
-        temporary.put_new(name, self.durability, terms)?;
+        let placed = temporary.put_new(name, self.durability, terms);
+        // What may be there already stays, also where nobody can say that it is on the disk.
+        if let Ok(()) | Err(StoreError::NotDurable(_)) = placed {
+            made.keep();
+        }
+        placed?;
         Ok(Hash::of(content))
     }
 
@@ -113,7 +118,7 @@ impl LocalFolder {
         to: &WorkspacePath,
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
-        let (folder, name) = self.reach_new(to, terms, &|real| {
+        let (folder, name, made) = self.reach_new(to, terms, &|real| {
             if reached.leads_to.is_some() && real.split_last().map(|(folder, _)| folder) != reached.folder() {
                 return Err(link_stays(path).into());
             }
@@ -131,6 +136,7 @@ impl LocalFolder {
         refuse_taken(&folder, name)?;
         commit(terms)?;
         rename_to_new((&reached.lock, &reached.name), (&folder, name))?;
+        made.keep();
         // Somebody who knows nothing of the lock may have put another file there in the last instant.
         if reached.leads_to.is_none()
             && let Err(changed) = reached.source.version.check_renamed(&folder, name)

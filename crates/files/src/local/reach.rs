@@ -6,7 +6,13 @@ use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::fs::{Mode, OFlags};
 
-use super::{LocalFolder, leftover, lock::Lock, problem, root::is_reserved, source::OpenFile};
+use super::{
+    LocalFolder, leftover,
+    lock::Lock,
+    problem,
+    root::{MadeFolders, is_reserved},
+    source::OpenFile,
+};
 use crate::store::{StoreError, Terms};
 
 /// How often a place is looked for anew when it changes while it is being reached.
@@ -84,13 +90,13 @@ impl LocalFolder {
     }
 
     /// Reaches a place where something is to be put: the folder, which is made if it is missing, and the path
-    /// without links. `check` is asked of that path before anything is made.
+    /// without links. `check` is asked of that path before anything is made. What was made goes again unless it is kept.
     pub(super) fn reach_new<'a>(
         &self,
         path: &'a WorkspacePath,
         terms: &Terms<'_>,
         check: &dyn Fn(&WorkspacePath) -> Result<(), StoreError>,
-    ) -> Result<(OwnedFd, &'a str), StoreError> {
+    ) -> Result<(OwnedFd, &'a str, MadeFolders), StoreError> {
         if is_reserved(path) {
             return Err(StoreError::Reserved);
         }
@@ -101,10 +107,11 @@ impl LocalFolder {
             may_write(&place, terms)?;
             self.root.refuse_too_deep(&place)?;
             check(&place)?;
-            let (opened, real) =
-                self.root.make_folders(&folder, &|place| may_write(place, terms), self.durability)?;
+            let mut made = MadeFolders::default();
+            let may_make = |place: &WorkspacePath| may_write(place, terms);
+            let (opened, real) = self.root.make_folders(&folder, &may_make, self.durability, &mut made)?;
             if real == planned {
-                return Ok((opened, name));
+                return Ok((opened, name, made));
             }
         }
         Err(StoreError::Unsteady)

@@ -24,6 +24,26 @@ pub(super) struct Root {
     portable: Option<Dir>,
 }
 
+/// The folders that were made for a change, which go again unless it happens.
+#[derive(Default)]
+pub(super) struct MadeFolders(Vec<(OwnedFd, String)>);
+
+impl MadeFolders {
+    /// The change has happened.
+    pub(super) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for (parent, name) in self.0.drain(..).rev() {
+            // One that somebody else uses by now stays.
+            let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
 /// Opens whatever it is without waiting for anything and without becoming its terminal.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -102,16 +122,20 @@ impl Root {
         path: &WorkspacePath,
         check: &dyn Fn(&WorkspacePath) -> Result<(), StoreError>,
         durability: Durability,
+        made: &mut MadeFolders,
     ) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         match self.open_folder(path) {
             Err(StoreError::NotFound) => {}
             found => return found,
         }
         let (parent, name) = path.split_last().ok_or(StoreError::NotFound)?;
-        let (parent, real) = self.make_folders(&parent, check, durability)?;
+        let (parent, real) = self.make_folders(&parent, check, durability, made)?;
         check(&real.join(name).ok_or(StoreError::Reserved)?)?;
         match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => durability.settle(&parent)?,
+            Ok(()) => {
+                made.0.push((parent.try_clone()?, name.to_owned()));
+                durability.settle(&parent)?;
+            }
             // Somebody else made it, or it is a link that leads nowhere: opening it will tell.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(problem(error)),
@@ -134,7 +158,7 @@ impl Root {
     fn open_beneath(&self, path: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, StoreError> {
         if let Some(dir) = &self.portable {
             let text = if path.is_root() { "." } else { path.as_str() };
-            return steadily(|| open_portably(dir, text, flags));
+            return steadily(|| settled(|| open_portably(dir, text, flags)));
         }
         steadily(|| match self.resolve(path, flags, ResolveFlags::empty()) {
             Err(Errno::AGAIN | Errno::INTR) => Err(StoreError::Unsteady),
@@ -181,6 +205,19 @@ fn steadily<T>(resolve: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreEr
     for _ in 1..TRIES {
         match resolve() {
             Err(StoreError::Unsteady) => {}
+            resolved => return resolved,
+        }
+    }
+    resolve()
+}
+
+/// Resolves a path part by part, as long as it comes to no clear end: where a part is a folder at one look and a link at
+/// the next, each single look may find something that was never there. What is found each time is so.
+fn settled<T>(resolve: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    const LOOKS: usize = 8;
+    for _ in 1..LOOKS {
+        match resolve() {
+            Err(StoreError::NotFolder | StoreError::Special) => {}
             resolved => return resolved,
         }
     }

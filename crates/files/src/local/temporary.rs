@@ -212,9 +212,10 @@ impl<'a> Temporary<'a> {
     }
 }
 
-/// Keeps what came out of a rename, and cannot go back, under a visible name. Returns what the caller is told.
+/// Keeps what came out of a rename, and cannot go back, under a visible name. Where the file system refuses that, too, it
+/// stays under the name of temporary files until the folder is next used. Returns what the caller is told.
 fn keep(folder: &Lock, name: &str) -> StoreError {
-    leftover::keep(folder, Some(name)).map_or_else(|error| error, StoreError::Kept)
+    StoreError::Kept(leftover::keep(folder, Some(name)).unwrap_or_else(|_| NAME.to_owned()))
 }
 
 /// What has the name of temporary files, held open so that no other file can get the number of its inode.
