@@ -314,39 +314,6 @@ fn an_edit_keeps_who_may_use_a_file_and_what_is_noted_on_it() {
 }
 
 #[test]
-fn a_path_that_is_good_at_every_instant_is_read_while_folders_and_links_change_places() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let root = folder.path();
-    for name in ["a", "b"] {
-        fs::create_dir(root.join(name)).expect("a folder");
-        fs::write(root.join(name).join("f"), "there").expect("writes");
-    }
-    symlink("a", root.join("x")).expect("a link");
-    let handle = fs::File::open(root).expect("opens");
-    for store in stores(root) {
-        let is_done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_done.load(Ordering::Relaxed) {
-                    let exchange = rustix::fs::RenameFlags::EXCHANGE;
-                    rustix::fs::renameat_with(&handle, "b", &handle, "x", exchange).expect("exchanges");
-                }
-            });
-            let outcomes: Vec<_> = (0..2000).map(|_| read(&store, "b/f")).collect();
-            is_done.store(true, Ordering::Relaxed);
-            let wrong: Vec<_> = outcomes
-                .iter()
-                .filter(|outcome| {
-                    !matches!(outcome, Ok(content) if content == b"there")
-                        && !matches!(outcome, Err(StoreError::Unsteady))
-                })
-                .collect();
-            assert!(wrong.is_empty(), "{} of 2000: {:?}", wrong.len(), wrong.first());
-        });
-    }
-}
-
-#[test]
 fn a_file_that_is_not_created_leaves_no_folder_behind() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("there")).expect("a folder");

@@ -273,3 +273,27 @@ fn refuse_reserved(path: &WorkspacePath) -> Result<(), StoreError> {
 pub(super) fn is_reserved(path: &WorkspacePath) -> bool {
     path.as_str().split('/').any(temporary::is_temporary)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_part_that_is_a_link_at_one_look_and_a_folder_at_the_next_is_looked_at_again() {
+        let looks = Cell::new(0);
+        let resolve = |good_from: usize| {
+            looks.set(0);
+            let outcome = settled(|| {
+                looks.set(looks.get() + 1);
+                if looks.get() >= good_from { Ok(()) } else { Err(StoreError::NotFolder) }
+            });
+            (outcome.is_ok(), looks.get())
+        };
+        assert_eq!(resolve(1), (true, 1));
+        assert_eq!(resolve(4), (true, 4));
+        // What is no folder each time is none.
+        let (is_good, looks) = resolve(usize::MAX);
+        assert!(!is_good && looks < 100);
+    }
+}
