@@ -23,7 +23,7 @@ const WINDOW: usize = 48;
 const SECRETS: [&str; 3] = ["outside secret", "b3V0c2lkZSBzZWNyZXQK", "secret-name"];
 
 /// The kinds of calls.
-const KINDS: usize = 9;
+const KINDS: usize = 10;
 
 /// How the folder and the link change places.
 #[derive(Clone, Copy)]
@@ -100,6 +100,7 @@ fn call(number: usize, below: &str, hash: &str) -> (&'static str, Value) {
         5 => ("text.append", json!({"path": many("edited"), "hash": hash, "content": "more"})),
         6 => ("file.remove", json!({"path": many("removed"), "hash": hash})),
         7 => ("file.move", json!({"path": many("moved"), "hash": hash, "to": format!("landed/{round}")})),
+        8 => ("file.list", json!({"glob": "*-name", "ignored": true})),
         _ => ("file.move", json!({"path": format!("waiting/{round}"), "hash": hash, "to": many("arrived")})),
     }
 }

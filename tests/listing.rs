@@ -414,3 +414,196 @@ fn a_hundred_thousand_entries_are_listed_while_others_are_answered_and_can_be_ca
     assert_eq!(frame["result"]["structuredContent"], json!({"entries": []}), "{frame}");
     server.finish();
 }
+
+/// A workspace as people have them.
+fn project() -> Setup {
+    let setup = Setup::new();
+    let root = setup.path("root");
+    for (path, content) in [
+        (".gitignore", "target/\n*.log\n"),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        ("Cargo.toml", ""),
+        ("src/main.rs", "fn main() {}\n"),
+        ("src/tree/mod.rs", ""),
+        ("src/tree/walk.rs", ""),
+        ("src.md", ""),
+        ("target/debug/out.rs", ""),
+        ("notes/build.log", ""),
+        ("notes/.hidden", ""),
+    ] {
+        let file = root.join(path);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+        fs::write(file, content).expect("writes");
+    }
+    symlink("src", root.join("link")).expect("a link");
+    setup
+}
+
+/// The names that a call lists, in their order.
+fn listed(server: &mut Server, arguments: Value) -> Vec<String> {
+    let result = server.result("file.list", arguments.clone());
+    assert_eq!(result.as_object().map(serde_json::Map::len), Some(1), "{arguments}: {result}");
+    names(&result["entries"]).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_tree_is_one_call_in_the_order_of_paths_without_git_ignored_files_and_what_links_lead_to() {
+    let mut server = project().start();
+    let result = server.result("file.list", json!({"depth": 9}));
+    let expected = json!({"entries": [
+        file(".gitignore", 14),
+        file("Cargo.toml", 0),
+        folder("link"),
+        folder("notes"),
+        file("notes/.hidden", 0),
+        folder("src"),
+        file("src.md", 0),
+        file("src/main.rs", 13),
+        folder("src/tree"),
+        file("src/tree/mod.rs", 0),
+        file("src/tree/walk.rs", 0),
+    ]});
+    assert_eq!(result, expected);
+    assert_eq!(
+        listed(&mut server, json!({"depth": 1})),
+        [".gitignore", "Cargo.toml", "link", "notes", "src", "src.md"]
+    );
+    // Paths begin at the root wherever the tree does, and rules from above the folder count.
+    assert_eq!(listed(&mut server, json!({"path": "notes", "depth": 2})), ["notes/.hidden"]);
+    assert_eq!(listed(&mut server, json!({"path": "/src/", "depth": 1})), ["src/main.rs", "src/tree"]);
+    let all = listed(&mut server, json!({"depth": 9, "ignored": true}));
+    assert_eq!(all.len(), 15, "{all:?}");
+    assert!(all.contains(&"target/debug/out.rs".to_owned()) && all.contains(&"notes/build.log".to_owned()));
+    assert!(!all.iter().any(|name| name.starts_with(".git/")), "{all:?}");
+    // Without a tree nothing has changed: all that lies in the folder, by its name.
+    assert_eq!(listed(&mut server, json!({"path": "notes"})), [".hidden", "build.log"]);
+    assert_eq!(listed(&mut server, json!({"type": "folder"})), [".git", "link", "notes", "src", "target"]);
+    server.finish();
+}
+
+#[test]
+fn files_are_found_by_name_in_one_call_as_search_finds_them() {
+    let mut server = project().start();
+    for (arguments, expected) in [
+        (json!({"glob": "*.rs"}), &["src/main.rs", "src/tree/mod.rs", "src/tree/walk.rs"][..]),
+        (json!({"glob": "*.rs", "depth": 2}), &["src/main.rs"]),
+        (json!({"glob": "**/tree/*.rs"}), &["src/tree/mod.rs", "src/tree/walk.rs"]),
+        (json!({"glob": "src/*.rs"}), &["src/main.rs"]),
+        (json!({"glob": "*.{toml,md}"}), &["Cargo.toml", "src.md"]),
+        (json!({"glob": "src", "type": "file"}), &["src/main.rs", "src/tree/mod.rs", "src/tree/walk.rs"]),
+        (json!({"glob": "tree"}), &["src/tree"]),
+        (json!({"glob": "*", "type": "folder"}), &["link", "notes", "src", "src/tree"]),
+        (json!({"glob": "!src", "type": "file"}), &[".gitignore", "Cargo.toml", "notes/.hidden", "src.md"]),
+        (json!({"glob": "*.log"}), &[]),
+        (json!({"glob": "*.log", "ignored": true}), &["notes/build.log"]),
+        // A glob with a slash counts from the folder, or from the root if it says so.
+        (json!({"path": "src", "glob": "tree/*.rs"}), &["src/tree/mod.rs", "src/tree/walk.rs"]),
+        (json!({"path": "src", "glob": "src/tree/w*"}), &["src/tree/walk.rs"]),
+        (json!({"path": "src", "glob": "/src/*.rs"}), &["src/main.rs"]),
+        (json!({"path": "link", "glob": "*.rs", "depth": 1}), &["link/main.rs"]),
+    ] {
+        assert_eq!(listed(&mut server, arguments.clone()), expected, "{arguments}");
+    }
+    for (arguments, piece) in [
+        (json!({"glob": "a["}), "the glob cannot be used"),
+        (json!({"depth": 0}), "depth"),
+        (json!({"type": "link"}), "type"),
+    ] {
+        let error = server.error("file.list", arguments.clone());
+        assert_eq!(error["code"], json!("INVALID_REQUEST"), "{arguments}: {error}");
+        assert!(error["message"].as_str().is_some_and(|text| text.contains(piece)), "{arguments}: {error}");
+    }
+    server.finish();
+}
+
+#[test]
+fn a_tree_of_more_than_a_thousand_entries_says_how_to_go_on() {
+    let setup = Setup::new();
+    let root = setup.path("root");
+    for number in 0..30 {
+        let folder = root.join(format!("d{number:02}/deep"));
+        fs::create_dir_all(&folder).expect("folders");
+        for number in 0..40 {
+            fs::write(folder.join(format!("{number:02}.txt")), "").expect("a file");
+        }
+    }
+    let mut server = setup.start();
+    // All of fewer levels, so that every folder is seen.
+    let result = server.result("file.list", json!({"depth": 5, "ignored": true}));
+    assert_eq!(result["truncated"], json!(true), "{result}");
+    assert_eq!(names(&result["entries"]).len(), 60, "the two levels that fit");
+    assert_eq!(result["next"], json!({"path": "d00/deep", "depth": 3, "ignored": true}));
+    let next = server.result("file.list", result["next"].clone());
+    assert_eq!(names(&next["entries"]).len(), 40);
+    assert_eq!((names(&next["entries"])[0], next.get("truncated")), ("d00/deep/00.txt", None));
+    // What is looked for comes in the order of paths, as far as it goes.
+    let result = server.result("file.list", json!({"glob": "**/*.txt"}));
+    let found = names(&result["entries"]);
+    assert_eq!((found.len(), found[0], found[999]), (1000, "d00/deep/00.txt", "d24/deep/39.txt"));
+    assert_eq!(result["truncated"], json!(true));
+    assert_eq!(result["next"], json!({"path": "d25/deep", "glob": "**/*.txt"}));
+    let next = server.result("file.list", result["next"].clone());
+    assert_eq!((names(&next["entries"]).len(), names(&next["entries"])[0]), (40, "d25/deep/00.txt"));
+    // Exactly as many as there may be are all of them.
+    let exact = server.result("file.list", json!({"glob": "{d[01]*,d2[0-4]}/**", "type": "file"}));
+    assert_eq!((names(&exact["entries"]).len(), exact.get("truncated")), (1000, None));
+    // Where one folder has too many, its own list has no limit.
+    for number in 0..1001 {
+        fs::write(server.path(&format!("root/d00/deep/x{number}")), "").expect("a file");
+    }
+    for arguments in [json!({"path": "d00/deep", "depth": 1}), json!({"path": "d00/deep", "glob": "x*"})] {
+        let result = server.result("file.list", arguments);
+        assert_eq!((names(&result["entries"]).len(), &result["truncated"]), (1000, &json!(true)));
+        assert_eq!(result["next"], json!({"path": "d00/deep"}));
+        let next = server.result("file.list", result["next"].clone());
+        assert_eq!(names(&next["entries"]).len(), 1041);
+    }
+    server.finish();
+}
+
+#[test]
+fn a_tree_shows_and_counts_only_what_the_caller_may_read() {
+    let setup = project().args(["--scope", "read:/src/*,read:/notes/"]);
+    let root = setup.path("root");
+    symlink("../target", root.join("notes/away")).expect("a link");
+    let mut server = setup.start();
+    assert_eq!(listed(&mut server, json!({"path": "src", "depth": 5})), ["src/main.rs", "src/tree"]);
+    assert_eq!(listed(&mut server, json!({"path": "src", "glob": "*.rs"})), ["src/main.rs"]);
+    let result = server.result("file.list", json!({"path": "notes", "depth": 5}));
+    let link = json!({"name": "notes/away", "type": "other", "size": 0});
+    assert_eq!(result["entries"], json!([file("notes/.hidden", 0), link]));
+    assert!(listed(&mut server, json!({"path": "src/tree", "depth": 1})).is_empty());
+    for arguments in [json!({"depth": 2}), json!({"glob": "*.rs"}), json!({"path": "target", "depth": 1})] {
+        assert_eq!(server.error("file.list", arguments.clone())["code"], json!("FORBIDDEN"), "{arguments}");
+    }
+    server.finish();
+}
+
+#[test]
+fn a_tree_holds_no_files_that_are_being_written_and_removes_those_of_dead_writers() {
+    let setup = project();
+    let (left, held) = (setup.path("root/src/.pintle-tmp"), setup.path("root/notes/.pintle-tmp"));
+    for file in [&left, &held] {
+        fs::write(file, "").expect("writes");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o1600)).expect("changes the mode");
+    }
+    let lock = fs::File::open(held.parent().expect("a folder")).expect("opens");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("locks");
+    let mut server = setup.start();
+    let names = listed(&mut server, json!({"depth": 9, "ignored": true}));
+    assert!(!names.iter().any(|name| name.contains("pintle-tmp")), "{names:?}");
+    assert!(!left.exists() && held.exists(), "one is dead, the other lives");
+    server.finish();
+}
+
+#[test]
+fn the_definition_of_the_tool_is_short() {
+    let mut server = setup().start();
+    let tools = server.result("mcp.discover", json!({}))["tools"].clone();
+    let tool = tools.as_array().expect("tools").iter().find(|tool| tool["name"] == "file.list");
+    let tool = tool.expect("file.list");
+    let seen = ["name", "description", "inputSchema"].map(|key| (key.to_owned(), tool[key].clone()));
+    let seen = Value::Object(seen.into_iter().collect()).to_string();
+    assert!(seen.len() <= 900, "{} bytes: {seen}", seen.len());
+    server.finish();
+}

@@ -3,6 +3,7 @@
 
 mod fault;
 mod files;
+mod globs;
 mod hash;
 mod listing;
 mod local;
@@ -13,6 +14,7 @@ mod text;
 mod tools;
 
 pub use files::{Files, LARGE_RESULT_CHARS, Lines, inclusive_lines};
+pub use globs::Globs;
 pub use hash::{Hash, Hasher};
 pub use local::{Durability, LocalFolder, UNFINISHED_FILE};
-pub use store::{Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms};
+pub use store::{Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms, Wanted};

@@ -1,29 +1,41 @@
-//! What lies in a folder, in the order in which people look for it.
+//! What lies in a folder, in the order in which people look for it, and what lies below it, in the order of paths.
 
 use std::sync::Arc;
 
-use pintle_contract::{Fault, WorkspacePath};
+use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use pintle_engine::{CallContext, ToolOutput};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     files::{Files, Paths},
-    store::{Entry, Kind, Store, Terms},
+    globs::Globs,
+    store::{Entry, Kind, Store, StoreError, Terms, Wanted},
 };
 
-/// The entries of a folder.
+/// How many entries of a tree are listed.
+const MOST: usize = 1000;
+
+/// The entries of a folder, or of a tree.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Listing {
-    /// Folders first, then all else, each sorted by name.
+    /// Of a folder: folders first, then all else, each sorted by name. Of a tree: sorted by path.
     entries: Vec<Listed>,
+    /// Set if a tree has more entries than these.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    truncated: bool,
+    /// If `truncated`: the arguments that list what comes next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Next>,
 }
 
 /// One entry.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct Listed {
+    /// Its name; in a tree its path, from the root of the workspace.
     name: String,
     r#type: Type,
     /// In bytes; 0 for what is not a file.
@@ -39,6 +51,49 @@ enum Type {
     Other,
 }
 
+/// The arguments of a call that goes on.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Next {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    glob: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<OnlyType>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    ignored: bool,
+}
+
+/// What is listed and all else is not.
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnlyType {
+    File,
+    Folder,
+}
+
+impl OnlyType {
+    fn kind(self) -> Kind {
+        match self {
+            Self::File => Kind::File,
+            Self::Folder => Kind::Folder,
+        }
+    }
+}
+
+/// How a folder is listed.
+#[derive(Clone, Default)]
+pub(crate) struct Asked {
+    /// How many levels. With this or a glob it is a tree.
+    pub(crate) depth: Option<u32>,
+    pub(crate) glob: Option<String>,
+    pub(crate) only: Option<OnlyType>,
+    pub(crate) ignored: bool,
+}
+
 impl ToolOutput for Listing {
     fn is_large(&self) -> bool {
         const MANY: usize = 1000;
@@ -52,20 +107,107 @@ impl Listing {
         let folders = self.entries.iter().filter(|entry| matches!(entry.r#type, Type::Folder));
         folders.map(|entry| entry.name.as_str())
     }
+
+    fn new(entries: Vec<Entry>, next: Option<Next>) -> Self {
+        let entries = entries.into_iter().map(Listed::from).collect();
+        Self { entries, truncated: next.is_some(), next }
+    }
 }
 
 pub(crate) async fn list(
     files: &Arc<Files>,
     call: &CallContext,
     path: WorkspacePath,
+    asked: Asked,
 ) -> Result<Listing, Fault> {
-    let work = |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+    let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+        if asked.depth.is_some() || asked.glob.is_some() {
+            return tree(store, &paths.path, &asked, terms);
+        }
         let mut entries = store.list(&paths.path, terms)?;
+        entries.retain(|entry| asked.only.is_none_or(|only| only.kind() == entry.kind));
         let place = |entry: &Entry| (entry.kind != Kind::Folder, entry.name.clone());
         entries.sort_by_cached_key(place);
-        Ok(Listing { entries: entries.into_iter().map(Listed::from).collect() })
+        Ok(Listing::new(entries, None))
     };
     files.with_store(call, path.into(), work).await
+}
+
+fn tree(
+    store: &dyn Store,
+    path: &WorkspacePath,
+    asked: &Asked,
+    terms: &Terms<'_>,
+) -> Result<Listing, StoreError> {
+    let globs = match &asked.glob {
+        None => None,
+        Some(glob) => {
+            let is_folder = |path: &WorkspacePath| store.is_folder(path, terms);
+            Some(Globs::new(glob, path, is_folder).map_err(|problem| bad_glob(&problem))?)
+        }
+    };
+    let find = |depth: Option<u32>| {
+        let kind = asked.only.map(OnlyType::kind);
+        let wanted = Wanted { depth, globs: globs.as_ref(), kind, ignored: asked.ignored, most: MOST + 1 };
+        store.tree(path, &wanted, terms)
+    };
+    let mut entries = find(asked.depth)?;
+    if entries.len() <= MOST {
+        return Ok(Listing::new(entries, None));
+    }
+    let next = |path: &str, depth: Option<u32>| Next {
+        path: path.to_owned(),
+        depth,
+        glob: globs.as_ref().map(|globs| globs.from_root().to_owned()),
+        r#type: asked.only,
+        ignored: asked.ignored,
+    };
+    // How many levels below the folder something lies.
+    let level = |path_below: &str| {
+        let below = path_below.strip_prefix(path.as_str()).unwrap_or(path_below).trim_start_matches('/');
+        below.split('/').filter(|name| !name.is_empty()).count() as u32
+    };
+    let left = |level: u32| asked.depth.map(|depth| depth.saturating_sub(level).max(1));
+    // All of fewer levels says more than a part of all: whoever sees every folder can go on in any of them.
+    let shows_folders = globs.is_none() && !matches!(asked.only, Some(OnlyType::File));
+    if let (true, Some(depth)) = (shows_folders, asked.depth) {
+        let mut fitting = None;
+        for depth in 1..depth.min(DEEPEST) {
+            let fewer = find(Some(depth))?;
+            if fewer.len() > MOST {
+                break;
+            }
+            fitting = Some((depth, fewer));
+        }
+        if let Some((depth, fewer)) = fitting {
+            let is_not_entered = |entry: &&Entry| entry.kind == Kind::Folder && level(&entry.name) == depth;
+            let first = fewer.iter().find(is_not_entered).map(|entry| next(&entry.name, left(depth)));
+            return Ok(Listing::new(fewer, first));
+        }
+    }
+    let folder_of = |entry: &Entry| entry.name.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+    let stopped_in = entries.get(MOST).map(folder_of).unwrap_or_default();
+    entries.truncate(MOST);
+    let next = match level(&stopped_in) {
+        // The same call would stop at the same entry. The folder's own entries are listed without a limit.
+        0 => Next {
+            path: path.as_str().to_owned(),
+            depth: None,
+            glob: None,
+            r#type: asked.only,
+            ignored: false,
+        },
+        level => next(&stopped_in, left(level)),
+    };
+    Ok(Listing::new(entries, Some(next)))
+}
+
+/// No path has more names.
+const DEEPEST: u32 = 4096;
+
+fn bad_glob(problem: &str) -> Fault {
+    Fault::new(ErrorCode::InvalidRequest, format!("the glob cannot be used: {problem}"))
+        .hint("write it as in .gitignore, such as `*.rs` or `src/**/*.{ts,tsx}`; a character that is meant as it stands goes in brackets, such as `[[]`")
 }
 
 impl From<Entry> for Listed {

@@ -8,7 +8,7 @@ use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, 
 
 use crate::{
     files::{self, Files},
-    listing::{self, Listing},
+    listing::{self, Asked, Listing},
 };
 
 const MIME_TYPE: &str = "application/json";
@@ -46,7 +46,7 @@ impl Resources for ListResources {
     fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
         Box::pin(async move {
             let path = path_of(rest)?;
-            let listing = listing::list(&self.0, call, path).await?;
+            let listing = listing::list(&self.0, call, path, Asked::default()).await?;
             let text = call.compute(move |_| serde_json::to_string(&listing)).await?;
             let text = text.map_err(|error| Fault::internal(error.to_string()))?;
             Ok(ResourceContent { mime_type: MIME_TYPE, text })
@@ -73,7 +73,9 @@ impl Resources for ListResources {
                 return finish(caller.scopes().ways_from(&path));
             }
             // A folder that is not there has nothing to complete with.
-            let listing = listing::list(&self.0, &CallContext::apart(caller.clone()), path.clone()).await;
+            let listing =
+                listing::list(&self.0, &CallContext::apart(caller.clone()), path.clone(), Asked::default())
+                    .await;
             finish(listing.iter().flat_map(Listing::folders).collect())
         })
     }

@@ -8,7 +8,7 @@ use std::io;
 use pintle_auth::Verb;
 use pintle_contract::{Fault, WorkspacePath};
 
-use crate::hash::Hash;
+use crate::{globs::Globs, hash::Hash};
 
 /// Something that holds files.
 pub trait Store: Send + Sync + 'static {
@@ -48,6 +48,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// What lies directly in a folder, in no order.
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError>;
+
+    /// What lies in a folder and below it, in the order of the bytes of the paths, which are the names of the entries.
+    /// Links are not followed, and `.git` is left out.
+    fn tree(
+        &self,
+        path: &WorkspacePath,
+        wanted: &Wanted<'_>,
+        terms: &Terms<'_>,
+    ) -> Result<Vec<Entry>, StoreError>;
+
+    /// Whether there is a folder, for all that whoever asks may know.
+    fn is_folder(&self, path: &WorkspacePath, terms: &Terms<'_>) -> bool;
 
     /// Some of the names in a folder, for those who look for one that is not there.
     fn names(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<String>, StoreError>;
@@ -115,6 +127,20 @@ pub enum Kind {
     File,
     /// Anything else; it cannot be opened.
     Other,
+}
+
+/// Which entries of a tree are meant.
+pub struct Wanted<'a> {
+    /// How many levels below the folder; 1 is what lies directly in it. None is all.
+    pub depth: Option<u32>,
+    /// Only paths that match.
+    pub globs: Option<&'a Globs>,
+    /// Only what is of this kind.
+    pub kind: Option<Kind>,
+    /// Also what rules such as those of a `.gitignore` leave out.
+    pub ignored: bool,
+    /// How many entries at most: the first of them.
+    pub most: usize,
 }
 
 /// What whoever asks may do, and what must hold.

@@ -13,6 +13,7 @@
 mod attributes;
 mod change;
 mod folder;
+mod ignore_rules;
 mod lease;
 mod leftover;
 mod lock;
@@ -21,20 +22,25 @@ mod reach;
 mod root;
 mod source;
 mod temporary;
+mod tree;
 mod version;
 
 pub use temporary::NAME as UNFINISHED_FILE;
 
-use std::{io, os::fd::AsFd, path::Path};
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
 
 use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::{fs::FileType, io::Errno};
 
-use self::{leftover::Warn, lock::Lock, root::Root, source::OpenFile};
+use self::{leftover::Warn, lock::Lock, root::Root, source::OpenFile, tree::TreeWalk};
 use crate::{
     hash::Hash,
-    store::{Entry, Plan, Source, Store, StoreError, Terms},
+    store::{Entry, Plan, Source, Store, StoreError, Terms, Wanted},
 };
 
 /// A folder on this machine.
@@ -100,6 +106,28 @@ impl LocalFolder {
             Ok(Err(fault)) => StoreError::Refused(fault),
             _ => error,
         }
+    }
+
+    /// Opens a folder whose entries whoever asks may know, and tells where it really is.
+    fn open_to_list(
+        &self,
+        path: &WorkspacePath,
+        terms: &Terms<'_>,
+    ) -> Result<(OwnedFd, WorkspacePath), StoreError> {
+        let (folder, real) = match self.root.open_folder(path) {
+            Err(StoreError::NotFolder) => {
+                // Either it is a file, or something on the way to it is.
+                let (real, kind, _) = self.root.look_at(path).ok_or(StoreError::NotFolder)?;
+                (terms.permit)(Verb::Read, &real)?;
+                return Err(match kind {
+                    FileType::RegularFile => StoreError::IsFile,
+                    _ => StoreError::Special,
+                });
+            }
+            opened => opened.map_err(|error| self.unless_hidden(error, path, Verb::Read, terms))?,
+        };
+        (terms.permit)(Verb::Read, &real)?;
+        Ok((folder, real))
     }
 
     /// The same folder, with another promise.
@@ -169,23 +197,27 @@ impl Store for LocalFolder {
     }
 
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError> {
-        let (folder, real) = match self.root.open_folder(path) {
-            Err(StoreError::NotFolder) => {
-                // Either it is a file, or something on the way to it is.
-                let (real, kind, _) = self.root.look_at(path).ok_or(StoreError::NotFolder)?;
-                (terms.permit)(Verb::Read, &real)?;
-                return Err(match kind {
-                    FileType::RegularFile => StoreError::IsFile,
-                    _ => StoreError::Special,
-                });
-            }
-            opened => opened.map_err(|error| self.unless_hidden(error, path, Verb::Read, terms))?,
-        };
-        (terms.permit)(Verb::Read, &real)?;
+        let (folder, real) = self.open_to_list(path, terms)?;
         if let Some(lock) = Lock::try_take(&folder) {
             leftover::sweep(&lock, &self.warn);
         }
         folder::entries(&self.root, &folder, &real, terms)
+    }
+
+    fn tree(
+        &self,
+        path: &WorkspacePath,
+        wanted: &Wanted<'_>,
+        terms: &Terms<'_>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let (folder, real) = self.open_to_list(path, terms)?;
+        let walk = TreeWalk { root: &self.root, warn: &self.warn, wanted, terms };
+        walk.run(folder, real, path)
+    }
+
+    fn is_folder(&self, path: &WorkspacePath, terms: &Terms<'_>) -> bool {
+        let opened = self.root.open_folder(path);
+        opened.is_ok_and(|(_, real)| (terms.permit)(Verb::Read, &real).is_ok())
     }
 
     fn names(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<String>, StoreError> {

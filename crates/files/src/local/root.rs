@@ -143,6 +143,12 @@ impl Root {
         self.open_folder(path)
     }
 
+    /// Whether a folder above the root holds a repository. Only that is asked of it: no rules come from there.
+    pub(super) fn is_below_repository(&self) -> bool {
+        let is_repository = |folder: &Path| [".git", ".jj"].iter().any(|name| folder.join(name).exists());
+        place_of(&self.folder).is_ok_and(|root| root.ancestors().skip(1).any(is_repository))
+    }
+
     /// What a link leads to, if that lies in the root: where, what it is, and its size.
     pub(super) fn look_at(&self, path: &WorkspacePath) -> Option<(WorkspacePath, FileType, u64)> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{ALWAYS_LOAD, reads};
 use crate::{
     files::{self, Files},
-    listing::{self, Listing},
+    listing::{self, Asked, Listing, OnlyType},
 };
 
 pub(crate) struct FileList(pub(crate) Arc<Files>);
@@ -19,9 +19,24 @@ pub(crate) struct FileList(pub(crate) Arc<Files>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The folder, relative to the root of the workspace; the root itself if it is left out.
+    /// The folder (default: the root).
     #[serde(default)]
     path: String,
+    /// Levels of a tree; 1 is the folder's own entries (default: all with `glob`, else no tree).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(min = 1))]
+    depth: Option<u32>,
+    /// Only paths that match, as in search: `*.rs`, `src/**/*.toml`, `!*.md`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    glob: Option<String>,
+    /// Only these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OnlyType")]
+    r#type: Option<OnlyType>,
+    /// Also what .gitignore leaves out (default: false).
+    #[serde(default)]
+    ignored: bool,
 }
 
 impl Tool for FileList {
@@ -29,9 +44,8 @@ impl Tool for FileList {
     type Output = Listing;
 
     const NAME: &'static str = "file.list";
-    const TITLE: &'static str = "List a folder";
-    const DESCRIPTION: &'static str =
-        "Lists what lies directly in a folder: folders first, then files, each sorted by name.";
+    const TITLE: &'static str = "List or find files";
+    const DESCRIPTION: &'static str = "Lists a folder. With `depth` or `glob`: a tree, or files by name, in one call; names are paths from the root, without .git, ignored files and what links lead to. Over 1,000: `truncated`, and `next` has the arguments to go on.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 
@@ -44,6 +58,7 @@ impl Tool for FileList {
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Listing, Fault> {
-        listing::list(&self.0, &call, files::path(&input.path)?).await
+        let Input { path, depth, glob, r#type: only, ignored } = input;
+        listing::list(&self.0, &call, files::path(&path)?, Asked { depth, glob, only, ignored }).await
     }
 }
