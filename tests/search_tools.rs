@@ -525,12 +525,12 @@ fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
     let world = small();
     let mut server = world.start();
     // There is no index, and none is needed.
-    let shown = server.result("show_file", json!({"path": "src/shapes.rs"}));
+    let shown = server.result("show_file", json!({"path": "src/shapes.rs", "outline": true}));
     let text = fs::read_to_string(world.at("src/shapes.rs")).expect("reads");
     let numbered: String =
         text.lines().zip(1..).map(|(line, number)| format!("{number}\t{line}\n")).collect();
     assert_eq!(shown["text"], json!(numbered));
-    assert_eq!((&shown["totalLines"], &shown["language"]), (&json!(11), &json!("rust")));
+    assert_eq!((&shown["total_lines"], &shown["language"]), (&json!(11), &json!("rust")));
     assert_eq!(shown["hash"], json!(hash(&text)));
     let outline = json!([
         {"kind": "struct", "name": "Circle", "line": 1, "endLine": 3},
@@ -550,16 +550,17 @@ fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
     ] {
         let read = server.result("text.read", json!({"path": path, "lines": lines}));
         let shown = server.result("show_file", json!({"path": path, "lines": lines}));
+        assert!(shown.get("outline").is_none(), "it was not asked for: {shown}");
         let text = shown["text"].as_str().expect("text");
         let bare: String =
             text.split_inclusive('\n').map(|line| line.split_once('\t').expect("a tab").1).collect();
         assert_eq!(json!(bare), read["content"], "{path} {lines:?}");
         assert_eq!(
-            (&shown["hash"], &shown["totalLines"]),
+            (&shown["hash"], &shown["total_lines"]),
             (&read["hash"], &read["total_lines"]),
             "{path} {lines:?}"
         );
-        let all = i64::try_from(shown["totalLines"].as_u64().expect("a count")).expect("small");
+        let all = i64::try_from(shown["total_lines"].as_u64().expect("a count")).expect("small");
         let first = if lines[0] < 0 { all + lines[0] + 1 } else { lines[0] };
         assert!(text.starts_with(&format!("{first}\t")), "{path} {lines:?}: {text}");
     }
@@ -573,9 +574,9 @@ fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
     }
     world.write("empty.rs", "");
     world.write("binary.rs", b"\xff\xfe\0");
-    let shown = server.result("show_file", json!({"path": "empty.rs"}));
+    let shown = server.result("show_file", json!({"path": "empty.rs", "outline": true}));
     assert_eq!(
-        (&shown["text"], &shown["totalLines"], &shown["outline"]),
+        (&shown["text"], &shown["total_lines"], &shown["outline"]),
         (&json!(""), &json!(0), &json!([]))
     );
     assert_refused(&mut server, "show_file", json!({"path": "binary.rs"}), &["file.read"]);
@@ -585,7 +586,8 @@ fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
     // The outline is that of the file as it is now.
     let edit = json!({"path": "src/shapes.rs", "hash": hash(&text), "content": "fn added() {}"});
     server.result("text.append", edit);
-    let shown = server.result("show_file", json!({"path": "src/shapes.rs", "lines": [1, 2]}));
+    let shown =
+        server.result("show_file", json!({"path": "src/shapes.rs", "lines": [1, 2], "outline": true}));
     assert!(shown["outline"].to_string().contains("added"), "{shown}");
     server.finish();
 }

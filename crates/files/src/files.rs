@@ -200,8 +200,9 @@ pub(crate) fn path(text: &str) -> Result<WorkspacePath, Fault> {
 /// The hash that a caller wrote.
 pub(crate) fn hash(text: &str) -> Result<Hash, Fault> {
     Hash::parse(text).ok_or_else(|| {
-        Fault::new(ErrorCode::InvalidRequest, "`hash` is not a hash, which is 64 hexadecimal digits")
-            .hint("text.read and file.read give the hash of a file")
+        Fault::new(ErrorCode::InvalidRequest, "`hash` is not a hash, which is 64 hexadecimal digits").hint(
+            "text.read, file.read, search and show_file give the hash of a file, and so does every edit",
+        )
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Input {
     path: String,
     /// What it holds.
     content: String,
-    /// How `content` is written: `utf-8` as it is, `base64` for bytes.
+    /// How `content` is written: `utf-8` as it is (default), `base64` for bytes.
     #[serde(default)]
     encoding: Encoding,
 }

@@ -22,7 +22,7 @@ pub(crate) struct TextRead(pub(crate) Arc<Files>);
 pub(crate) struct Input {
     /// The file, relative to the root of the workspace.
     path: String,
-    /// `[start, end)`: the lines to read, counted from 1 or, negative, from the end; 0 is open. `[-2, 0]` is the last two.
+    /// `[start, end)`: the lines to read, counted from 1 or, negative, from the end; 0 is open. `[-2, 0]` is the last two (default: all).
     #[serde(default = "all")]
     lines: [i64; 2],
 }

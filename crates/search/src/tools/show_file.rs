@@ -18,9 +18,12 @@ pub(crate) struct ShowFile(pub(crate) Arc<Files>);
 pub(crate) struct Input {
     /// The file, relative to the root of the workspace.
     path: String,
-    /// `[start, end)`: the lines to show, counted from 1 or, negative, from the end; 0 is open. `[-2, 0]` is the last two.
+    /// `[start, end)`: the lines to show, counted from 1 or, negative, from the end; 0 is open. `[-2, 0]` is the last two (default: all).
     #[serde(default = "all")]
     lines: [i64; 2],
+    /// Also list what the file defines (default: false).
+    #[serde(default)]
+    outline: bool,
 }
 
 fn all() -> [i64; 2] {
@@ -28,7 +31,6 @@ fn all() -> [i64; 2] {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Output {
     /// The lines, each after its number and a tab.
@@ -40,8 +42,9 @@ pub(crate) struct Output {
     /// The language that the file's name tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
-    /// What the file defines, in the order of its lines.
-    outline: Vec<Defined>,
+    /// If it was asked for: what the file defines, in the order of its lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outline: Option<Vec<Defined>>,
 }
 
 /// A definition.
@@ -71,10 +74,11 @@ impl Tool for ShowFile {
 
     const NAME: &'static str = "show_file";
     const TITLE: &'static str = "Show a file";
-    const DESCRIPTION: &'static str = "Shows a text file, or some of its lines, with line numbers, its language and an outline of what it defines. Gives the hash that edits need.";
+    const DESCRIPTION: &'static str = "Shows a text file, or some of its lines, with line numbers, its language and, on request, an outline of what it defines. Gives the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints =
         ClientHints { always_load: false, max_result_chars: Some(LARGE_RESULT_CHARS) };
+    const SCHEMA_VERSION: u32 = 2;
 
     fn need() -> Need {
         Need::SomePath(Verb::Read)
@@ -96,8 +100,9 @@ impl Tool for ShowFile {
         let lines = self.0.read_lines(&call, &input.path, input.lines).await?;
         let language = Language::of_path(input.path.as_bytes());
         let outline = match language.filter(|language| language.has_symbols()) {
-            Some(language) => self.outline(&call, &input.path, language).await?,
-            None => Vec::new(),
+            _ if !input.outline => None,
+            Some(language) => Some(self.outline(&call, &input.path, language).await?),
+            None => Some(Vec::new()),
         };
         Ok(Output {
             text: numbered(&lines.content, lines.first_line),
