@@ -284,3 +284,44 @@ fn odd_files_and_numbers_are_errors_and_no_hangs() {
         assert!(!errors.contains("anyOf"), "{errors}");
     }
 }
+
+#[test]
+fn the_name_alone_says_in_ten_lines_what_one_can_do() {
+    let (code, output, errors) = run(&mut pintle(), b"");
+    assert_eq!((code, output.as_str()), (Some(2), ""));
+    assert_eq!(errors.lines().count(), 10, "{errors}");
+    assert!(errors.lines().all(|line| line.len() <= 80), "{errors}");
+    let (_, help, _) = run(pintle().arg("--help"), b"");
+    for command in ["serve", "search", "index", "tools", "call", "validate", "--help"] {
+        assert!(errors.contains(&format!("pintle {command}")), "{command}: {errors}");
+        assert!(help.contains(command), "{command}: {help}");
+    }
+}
+
+#[test]
+fn help_shows_first_what_everybody_needs_and_the_rest_in_groups() {
+    let (code, help, _) = run(pintle().args(["serve", "--help"]), b"");
+    assert_eq!(code, Some(0));
+    let group_of = |flag: &str| {
+        let place = help.find(&format!("{flag} ")).unwrap_or_else(|| panic!("no {flag}: {help}"));
+        let is_title = |line: &&str| line.ends_with(':') && !line.starts_with(' ');
+        help[..place].lines().rfind(is_title).unwrap_or_default().to_owned()
+    };
+    for (flag, group) in [
+        ("--root", "Options:"),
+        ("--http", "Options:"),
+        ("--auth", "Options:"),
+        ("--scope", "Options:"),
+        ("--allow-origin", "HTTP:"),
+        ("--schemas-dir", "Assets and backend:"),
+        ("--backend-url", "Assets and backend:"),
+        ("--timeout", "Limits:"),
+        ("--max-request-bytes", "Limits:"),
+        ("--log-file", "Log and readiness:"),
+        ("--envelope", "Protocol:"),
+    ] {
+        assert_eq!(group_of(flag), group, "{flag}: {help}");
+    }
+    let place = |group: &str| help.find(&format!("\n{group}\n")).expect("a group");
+    assert!(place("Options:") < place("Assets and backend:"), "{help}");
+}

@@ -35,7 +35,7 @@ pub use engine::{
     ArgumentReading, CallRequest, Engine, Options, Outcome, Reply, Target, Timeouts, Transport,
 };
 pub use envelope::{EnvelopeMode, Message, Opened, Refused};
-pub use log::{CallLog, Level};
+pub use log::{CallLine, CallLog, Level, LineFormat};
 pub use metrics::Metrics;
 pub use outlet::{LargeFrame, Outlet, OutletClosed};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};

@@ -30,23 +30,47 @@ pub struct CallLog {
     level: Level,
     waits: bool,
     dropped: AtomicU64,
+    /// Set if people read it.
+    line_format: Option<LineFormat>,
+}
+
+/// Writes one call as one line for people, without its line end.
+pub type LineFormat = fn(&CallLine<'_>) -> String;
+
+/// What people want to know of a call. The name comes from outside and may hold anything.
+#[derive(Clone, Copy, Debug)]
+pub struct CallLine<'a> {
+    /// How grave it is.
+    pub level: Level,
+    /// The tool, or the method of a request that is for none; none if it cannot be known.
+    pub name: Option<&'a str>,
+    /// Why it failed, if it did.
+    pub error: Option<ErrorCode>,
+    /// How long it took.
+    pub duration: Duration,
 }
 
 impl CallLog {
     /// Writes to a stream whose reader may be slow or asleep. Rather than stall calls, records that
     /// find no room are dropped, and a line says how many.
     pub fn lossy(outlet: Outlet, level: Level) -> Self {
-        Self { outlet: Some(outlet), level, waits: false, dropped: AtomicU64::new(0) }
+        Self { outlet: Some(outlet), level, waits: false, dropped: AtomicU64::new(0), line_format: None }
     }
 
     /// Writes to a stream that takes everything, such as a file: calls wait for it.
     pub fn lossless(outlet: Outlet, level: Level) -> Self {
-        Self { outlet: Some(outlet), level, waits: true, dropped: AtomicU64::new(0) }
+        Self { outlet: Some(outlet), level, waits: true, dropped: AtomicU64::new(0), line_format: None }
     }
 
     /// Writes nothing.
     pub fn off() -> Self {
-        Self { outlet: None, level: Level::Off, waits: false, dropped: AtomicU64::new(0) }
+        Self { outlet: None, level: Level::Off, waits: false, dropped: AtomicU64::new(0), line_format: None }
+    }
+
+    /// The same log, written for people instead of programs.
+    #[must_use]
+    pub fn for_people(self, line_format: LineFormat) -> Self {
+        Self { line_format: Some(line_format), ..self }
     }
 
     /// An outlet that suits a log: it gathers records for a moment before it writes them.
@@ -62,7 +86,13 @@ impl CallLog {
         if record.level > self.level {
             return;
         }
-        let Ok(mut line) = serde_json::to_vec(record) else { return };
+        let mut line = match self.line_format {
+            Some(line_format) => line_format(&record.line()).into_bytes(),
+            None => match serde_json::to_vec(record) {
+                Ok(line) => line,
+                Err(_) => return,
+            },
+        };
         line.push(b'\n');
         if self.waits {
             // A log that is gone must not end the calls that it tells of.
@@ -73,6 +103,7 @@ impl CallLog {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         let notice = match dropped {
             0 => String::new(),
+            count if self.line_format.is_some() => format!("({count} calls are missing here)\n"),
             count => format!("{{\"level\":\"warn\",\"droppedRecords\":{count}}}\n"),
         };
         if !outlet.offer(&[notice.as_bytes(), &line]) {
@@ -153,6 +184,11 @@ pub(crate) struct Told<'a> {
 }
 
 impl<'a> Record<'a> {
+    fn line(&self) -> CallLine<'_> {
+        let duration = Duration::from_secs_f64(self.execution.duration_ms / 1000.0);
+        CallLine { level: self.level, name: self.method, error: self.error, duration }
+    }
+
     pub(crate) fn new(told: Told<'a>, clock: &Clock, tooling_version: &'a str) -> Self {
         let trace_id = match told.meta.trace() {
             Some((trace, _)) => trace.to_owned(),

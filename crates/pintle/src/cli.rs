@@ -9,7 +9,7 @@ use clap::{
     parser::ValueSource,
 };
 
-use crate::{notices, settings::PROGRAM_VERSION, terminal};
+use crate::{introduction, notices, settings::PROGRAM_VERSION, terminal};
 
 // What is asked for without a command.
 #[derive(Args, Debug)]
@@ -30,6 +30,10 @@ impl Command {
     /// Reads the command line and the environment; ends the program if they make no sense.
     pub fn read() -> Self {
         let first = std::env::args_os().nth(1);
+        if first.is_none() {
+            introduction::show();
+            std::process::exit(2);
+        }
         let is_command = |first: &OsStr| !first.as_encoded_bytes().starts_with(b"-") && first != "help";
         let has_command = first.as_deref().is_some_and(is_command);
         let mut command = if has_command { commands() } else { with_all_arguments() };
@@ -177,32 +181,32 @@ pub struct WorkspaceArguments {
     pub config: Option<PathBuf>,
 
     /// The folder of JSON Schemas [default: libs/synesthetic-schemas/jsonschema in the root].
-    #[arg(long, value_name = "DIR", env = "SYN_SCHEMAS_DIR", value_parser = path())]
+    #[arg(long, help_heading = ASSETS, value_name = "DIR", env = "SYN_SCHEMAS_DIR", value_parser = path())]
     pub schemas_dir: Option<PathBuf>,
 
     /// The folder of examples [default: libs/synesthetic-schemas/examples in the root].
-    #[arg(long, value_name = "DIR", env = "SYN_EXAMPLES_DIR", value_parser = path())]
+    #[arg(long, help_heading = ASSETS, value_name = "DIR", env = "SYN_EXAMPLES_DIR", value_parser = path())]
     pub examples_dir: Option<PathBuf>,
 
     /// The backend that assets are published to [default: none].
-    #[arg(long, value_name = "URL", env = "SYN_BACKEND_URL")]
+    #[arg(long, help_heading = ASSETS, value_name = "URL", env = "SYN_BACKEND_URL")]
     pub backend_url: Option<String>,
 
     /// The backend's path for assets [default: /synesthetic-assets/].
-    #[arg(long, value_name = "PATH", env = "SYN_BACKEND_ASSETS_PATH")]
+    #[arg(long, help_heading = ASSETS, value_name = "PATH", env = "SYN_BACKEND_ASSETS_PATH")]
     pub backend_assets_path: Option<String>,
 
     /// Let populate_backend publish assets that were not validated.
-    #[arg(long, env = "PINTLE_ALLOW_UNVALIDATED", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, help_heading = ASSETS, env = "PINTLE_ALLOW_UNVALIDATED", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_name = "BOOL", hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub allow_unvalidated: Option<bool>,
 
     /// Files over this size, in bytes, are not searched [default: 134217728].
-    #[arg(long, value_name = "N", env = "PINTLE_MAX_FILE_BYTES")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", env = "PINTLE_MAX_FILE_BYTES")]
     pub max_file_bytes: Option<u64>,
 
     /// How long a call may run: `20s` for every tool, `validate_asset=20s` for one; 0 is for ever.
-    #[arg(long, value_name = "[TOOL=]DURATION", env = "PINTLE_TIMEOUT", value_delimiter = ',')]
+    #[arg(long, help_heading = LIMITS, value_name = "[TOOL=]DURATION", env = "PINTLE_TIMEOUT", value_delimiter = ',')]
     pub timeout: Vec<String>,
 
     /// Let writes return before they are on the disk; for measuring.
@@ -217,6 +221,9 @@ pub struct WorkspaceArguments {
 // How to serve.
 #[derive(Args, Debug)]
 pub struct ServeArguments {
+    #[command(flatten)]
+    pub workspace: WorkspaceArguments,
+
     /// Serve on standard input and output; this is the default.
     #[arg(long)]
     pub stdio: bool,
@@ -230,11 +237,11 @@ pub struct ServeArguments {
     pub auth: Option<Auth>,
 
     /// A web page's origin that may call over HTTP, besides the server's own.
-    #[arg(long, value_name = "ORIGIN", env = "PINTLE_ALLOW_ORIGIN", value_delimiter = ',')]
+    #[arg(long, help_heading = HTTP, value_name = "ORIGIN", env = "PINTLE_ALLOW_ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<String>,
 
     /// A name by which the server may be reached over HTTP, besides the machine's own.
-    #[arg(long, value_name = "HOST", env = "PINTLE_ALLOW_HOST", value_delimiter = ',')]
+    #[arg(long, help_heading = HTTP, value_name = "HOST", env = "PINTLE_ALLOW_HOST", value_delimiter = ',')]
     pub allow_host: Vec<String>,
 
     /// What the client may do, such as `read:/` or `write:/src/` [default: everything].
@@ -248,67 +255,64 @@ pub struct ServeArguments {
 
     /// How MCP clients are shown the names of tools: `text_read` or `text.read`; both can be called
     /// [default: underscore].
-    #[arg(long, value_name = "SPELLING", env = "PINTLE_TOOL_NAMES")]
+    #[arg(long, help_heading = PROTOCOL, value_name = "SPELLING", env = "PINTLE_TOOL_NAMES")]
     pub tool_names: Option<NameSpelling>,
 
     /// How arguments of MCP clients are read that do not match as they stand [default: lenient].
-    #[arg(long, value_name = "HOW", env = "PINTLE_ARGUMENTS")]
+    #[arg(long, help_heading = PROTOCOL, value_name = "HOW", env = "PINTLE_ARGUMENTS")]
     pub arguments: Option<ArgumentsHow>,
 
     /// How MCP clients get results [default: auto].
-    #[arg(long, value_name = "FORM", env = "PINTLE_RESULTS")]
+    #[arg(long, help_heading = PROTOCOL, value_name = "FORM", env = "PINTLE_RESULTS")]
     pub results: Option<ResultsHow>,
 
-    #[command(flatten)]
-    pub workspace: WorkspaceArguments,
-
     /// A file that exists while the server is ready [default: /tmp/mcp.ready].
-    #[arg(long, value_name = "FILE", env = "MCP_READY_FILE", value_parser = path())]
+    #[arg(long, help_heading = LOG, value_name = "FILE", env = "MCP_READY_FILE", value_parser = path())]
     pub ready_file: Option<PathBuf>,
 
     /// Where the call log goes [default: standard error].
-    #[arg(long, value_name = "FILE", env = "PINTLE_LOG_FILE", value_parser = path())]
+    #[arg(long, help_heading = LOG, value_name = "FILE", env = "PINTLE_LOG_FILE", value_parser = path())]
     pub log_file: Option<PathBuf>,
 
     /// How much is logged [default: info].
-    #[arg(long, value_name = "LEVEL", env = "PINTLE_LOG_LEVEL")]
+    #[arg(long, help_heading = LOG, value_name = "LEVEL", env = "PINTLE_LOG_LEVEL")]
     pub log_level: Option<LogLevel>,
 
     /// Fix ids and times in logs and progress.
-    #[arg(long, env = "PINTLE_DETERMINISTIC", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, help_heading = LOG, env = "PINTLE_DETERMINISTIC", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_name = "BOOL", hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub deterministic: Option<bool>,
 
     /// What happens to a request whose envelope is wrong [default: enforce].
-    #[arg(long, value_name = "MODE", env = "PINTLE_ENVELOPE")]
+    #[arg(long, help_heading = PROTOCOL, value_name = "MODE", env = "PINTLE_ENVELOPE")]
     pub envelope: Option<Envelope>,
 
     /// When progress is told in the direct dialect [default: asked].
-    #[arg(long, value_name = "WHEN", env = "PINTLE_PROGRESS")]
+    #[arg(long, help_heading = PROTOCOL, value_name = "WHEN", env = "PINTLE_PROGRESS")]
     pub progress: Option<ProgressWhen>,
 
     /// The longest request, in bytes [default: 1048576].
-    #[arg(long, value_name = "N", env = "PINTLE_MAX_REQUEST_BYTES")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", env = "PINTLE_MAX_REQUEST_BYTES")]
     pub max_request_bytes: Option<usize>,
 
     /// The largest result, in bytes [default: 8388608].
-    #[arg(long, value_name = "N", env = "PINTLE_MAX_RESULT_BYTES")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", env = "PINTLE_MAX_RESULT_BYTES")]
     pub max_result_bytes: Option<usize>,
 
     /// How long running calls may take to finish when the server is told to stop [default: 30s].
-    #[arg(long, value_name = "DURATION", env = "PINTLE_DRAIN")]
+    #[arg(long, help_heading = LIMITS, value_name = "DURATION", env = "PINTLE_DRAIN")]
     pub drain: Option<String>,
 
     /// How long a client may read nothing of what is written to it before its replies are evicted [default: 30s].
-    #[arg(long, value_name = "DURATION", env = "PINTLE_WRITE_TIMEOUT")]
+    #[arg(long, help_heading = LIMITS, value_name = "DURATION", env = "PINTLE_WRITE_TIMEOUT")]
     pub write_timeout: Option<String>,
 
     /// How many calls run at the same time [default: twice the cores, at least 4].
-    #[arg(long, value_name = "N", env = "PINTLE_RUNNING")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", env = "PINTLE_RUNNING")]
     pub running: Option<usize>,
 
     /// How many calls wait for their turn [default: 64].
-    #[arg(long, value_name = "N", env = "PINTLE_WAITING")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", env = "PINTLE_WAITING")]
     pub waiting: Option<usize>,
 }
 
@@ -504,6 +508,13 @@ pub struct CallArguments {
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
 }
+
+// Help shows first what everybody needs, and the rest by what it is about.
+const ASSETS: &str = "Assets and backend";
+const LIMITS: &str = "Limits";
+const HTTP: &str = "HTTP";
+const LOG: &str = "Log and readiness";
+const PROTOCOL: &str = "Protocol";
 
 /// Where HTTP is served when no address is named.
 pub const DEFAULT_HTTP: &str = "127.0.0.1:9999";

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod config;
 mod environment;
+mod introduction;
 mod living;
 mod memory;
 mod notices;

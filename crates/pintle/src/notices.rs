@@ -46,6 +46,11 @@ pub fn plain(text: &str) {
     write("", text);
 }
 
+/// Several lines that may be styled: whatever in them comes from outside is escaped already.
+pub fn prepared(text: &str) {
+    write_prepared("", text);
+}
+
 fn styled(color: AnsiColor, label: &str, text: &str) {
     let style: Style = color.on_default().bold();
     if terminal::is_colored(&io::stderr()) {
@@ -57,7 +62,10 @@ fn styled(color: AnsiColor, label: &str, text: &str) {
 
 /// Writes a line, whose text may quote names and contents of files.
 fn write(label: &str, text: &str) {
-    let text = terminal::message(text, &io::stderr());
+    write_prepared(label, &terminal::message(text, &io::stderr()));
+}
+
+fn write_prepared(label: &str, text: &str) {
     match OUTLET.get() {
         // In one piece: lines of several programs may go to the same place.
         None => _ = io::stderr().lock().write_all(format!("{label}{text}\n").as_bytes()),

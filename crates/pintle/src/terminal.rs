@@ -4,13 +4,20 @@
 //! cursor, change its title or hide what it shows. So on a terminal whatever controls one is shown as an escape such as
 //! `\x1b`, and so are the characters that reorder the text around them. In a pipe everything stays as it is.
 
-use std::{borrow::Cow, fmt::Write as _, io::IsTerminal};
+use std::{borrow::Cow, fmt::Write as _, io::IsTerminal, os::fd::AsFd};
 
 use anstream::{AutoStream, ColorChoice, stream::RawStream};
 
 /// Whether what is written to a stream may have colours.
 pub fn is_colored<S: RawStream>(stream: &S) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
+}
+
+/// How many characters a line of a terminal has; as many as most have where it does not say.
+pub fn width(stream: &impl AsFd) -> u16 {
+    const USUAL: u16 = 80;
+    let size = rustix::termios::tcgetwinsize(stream).ok();
+    size.map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(USUAL)
 }
 
 /// A message of one or more lines, for a stream: escaped if that is a terminal.

@@ -115,6 +115,12 @@ impl Search {
         tools::workspace_tools(self, files, surroundings)
     }
 
+    /// When the index was last built, if there is one.
+    pub fn index_built_at(&self) -> Option<std::time::SystemTime> {
+        let manifest = self.indexed.as_ref()?.store.manifest().ok()??;
+        std::time::SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_millis(manifest.built_at))
+    }
+
     /// A file was changed through the tools: searches that begin from now on see it.
     pub fn note(&self, path: &WorkspacePath) {
         if let Some(indexed) = &self.indexed {

@@ -1,6 +1,6 @@
 //! `pintle tools`: what there is to call.
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use pintle_engine::{CallLog, Options};
 use serde_json::{Value, json};
@@ -9,6 +9,7 @@ use crate::{
     cli::ToolsArguments,
     output,
     settings::{PROGRAM_VERSION, Workspace},
+    terminal,
     toolsets::Toolsets,
     workbench,
 };
@@ -40,6 +41,7 @@ fn table(definitions: &[Value]) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    table.set_width(terminal::width(&io::stdout()));
     table.set_header(["tool", "version", "what it does"]);
     table.add_rows(definitions.iter().map(row));
     table.to_string()

@@ -8,6 +8,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::{
     drain::{WatchedLog, drain, end_at_once},
+    panel::Panel,
     signals::Signals,
 };
 use crate::{
@@ -22,6 +23,7 @@ pub(super) async fn serve(
     serve: Serve,
     listen: ListenHttp,
     log: Option<Outlet>,
+    panel: Option<Panel>,
 ) -> Result<ExitCode, String> {
     let problem = |error: std::io::Error| format!("cannot serve on {}: {error}", listen.address);
     let mut signals = Signals::listen().map_err(problem)?;
@@ -37,6 +39,9 @@ pub(super) async fn serve(
         HttpServer::start(listen.address, engine, caller, handler, options).await.map_err(problem)?;
     let log = log.map(WatchedLog::new);
     let ready = ReadyFile::write(serve.ready_file.clone());
+    if let Some(panel) = panel {
+        panel.show_for_http(server.address());
+    }
     notices::plain(&format!("mcp:ready mode=http addr={}", server.address()));
     signals.next().await;
     server.stop_taking();

@@ -5,6 +5,7 @@ use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt};
 use pintle_engine::{CallLog, Level, Outlet};
 use pintle_wire::PatientFile;
 
+use super::panel::{call_line, is_watched};
 use crate::{cli::LogLevel, notices, settings::Serve};
 
 /// The call log, and its file if it has one of its own.
@@ -22,7 +23,9 @@ impl Log {
             LogLevel::Info | LogLevel::Debug => Level::Info,
         };
         let Some(path) = &serve.log_file else {
-            return Ok(Self { calls: CallLog::lossy(stderr, level), file: None });
+            let calls = CallLog::lossy(stderr, level);
+            let calls = if is_watched(&serve.listen) { calls.for_people(call_line) } else { calls };
+            return Ok(Self { calls, file: None });
         };
         // A pipe that nobody reads is an error now, instead of a start that never ends.
         let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;

@@ -3,6 +3,7 @@
 mod drain;
 mod http;
 mod log;
+mod panel;
 mod signals;
 mod stdio;
 
@@ -33,6 +34,8 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
     if serve.log_level >= LogLevel::Debug {
         tell_what_is_served(&workspace, &serve);
     }
+    let panel =
+        panel::is_watched(&serve.listen).then(|| panel::Panel::new(&arguments, &workspace, &serve, &engine));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // One thread may compute while another takes cancels and signals.
         .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).max(2))
@@ -40,7 +43,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    let ended = runtime.block_on(serve_all(engine, serve, log.file, workspace.fixtures));
+    let ended = runtime.block_on(serve_all(engine, serve, log.file, panel, workspace.fixtures));
     // Work that was given up may still compute in threads that nobody waits for.
     runtime.shutdown_background();
     ended
@@ -50,15 +53,18 @@ async fn serve_all(
     engine: Arc<Engine>,
     serve: Serve,
     log: Option<Outlet>,
+    panel: Option<panel::Panel>,
     fixtures: bool,
 ) -> Result<ExitCode, String> {
     let handler = McpHandler::new(Arc::clone(&engine), serve.mcp.clone());
     match (serve.listen.clone(), fixtures) {
-        (Listen::Stdio, false) => stdio::serve(engine, handler, serve, log).await,
-        (Listen::Stdio, true) => stdio::serve(engine, ConformanceHandler::new(handler), serve, log).await,
-        (Listen::Http(listen), false) => http::serve(engine, handler, serve, listen, log).await,
+        (Listen::Stdio, false) => stdio::serve(engine, handler, serve, log, panel).await,
+        (Listen::Stdio, true) => {
+            stdio::serve(engine, ConformanceHandler::new(handler), serve, log, panel).await
+        }
+        (Listen::Http(listen), false) => http::serve(engine, handler, serve, listen, log, panel).await,
         (Listen::Http(listen), true) => {
-            http::serve(engine, ConformanceHandler::new(handler), serve, listen, log).await
+            http::serve(engine, ConformanceHandler::new(handler), serve, listen, log, panel).await
         }
     }
 }

@@ -11,6 +11,7 @@ use pintle_wire::{Pipe, PipeOptions, ServerHandler};
 
 use super::{
     drain::{WatchedLog, drain, end_at_once, finish},
+    panel::Panel,
     signals::Signals,
 };
 use crate::{notices, ready::ReadyFile, settings::Serve};
@@ -20,6 +21,7 @@ pub(super) async fn serve(
     handler: impl ServerHandler + Clone,
     serve: Serve,
     log: Option<Outlet>,
+    panel: Option<Panel>,
 ) -> Result<ExitCode, String> {
     // What a client does not read may gather up to here before replies wait.
     const REPLIES_HELD: usize = 1 << 20;
@@ -44,6 +46,9 @@ pub(super) async fn serve(
     let log = log.map(WatchedLog::new);
     let ready = ReadyFile::write(serve.ready_file.clone());
     let mut pipe = Pipe::start(engine, caller, handler, input, outlet.clone(), options).map_err(problem)?;
+    if let Some(panel) = panel {
+        panel.show_for_stdio();
+    }
     notices::plain("mcp:ready mode=stdio");
     let mut deadline = None;
     tokio::select! {
