@@ -44,7 +44,7 @@ impl Tool for FileCreate {
 
     const NAME: &'static str = "file.create";
     const TITLE: &'static str = "Create a file";
-    const DESCRIPTION: &'static str = "Creates a file, and the folders that it lies in. Gives its hash. If something is there already, that is a CONFLICT and nothing is done.";
+    const DESCRIPTION: &'static str = "Use this to make a new file; the folders that it lies in are made, too. Returns its hash. If something is there already, that is a CONFLICT and nothing is done: edit it instead.";
     const ANNOTATIONS: Annotations = ADDITION;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 

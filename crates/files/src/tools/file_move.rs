@@ -33,7 +33,7 @@ impl Tool for FileMove {
 
     const NAME: &'static str = "file.move";
     const TITLE: &'static str = "Move a file";
-    const DESCRIPTION: &'static str = "Moves a file to another place, if it is still as it was read and nothing is there yet. The folders of the new place are made.";
+    const DESCRIPTION: &'static str = "Use this to rename or move a file that is still as it was read, to a path where nothing is yet. The folders of that path are made.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
 
     fn need() -> Need {

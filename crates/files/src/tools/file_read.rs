@@ -61,7 +61,7 @@ impl Tool for FileRead {
 
     const NAME: &'static str = "file.read";
     const TITLE: &'static str = "Read a file";
-    const DESCRIPTION: &'static str = "Reads any file whole, as Base64. For text, text.read is easier.";
+    const DESCRIPTION: &'static str = "Use this for files that are not text: returns the bytes of a file as Base64, with its hash. For text use text.read.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     fn need() -> Need {

@@ -37,8 +37,7 @@ impl Tool for FileRemove {
 
     const NAME: &'static str = "file.remove";
     const TITLE: &'static str = "Remove a file";
-    const DESCRIPTION: &'static str =
-        "Removes a file, if it is still as it was read. Of a link the link goes, not what it leads to.";
+    const DESCRIPTION: &'static str = "Use this to delete a file that is still as it was read.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
 
     fn need() -> Need {

@@ -31,7 +31,7 @@ impl Tool for TextAppend {
     const NAME: &'static str = "text.append";
     const TITLE: &'static str = "Append lines";
     const DESCRIPTION: &'static str =
-        "Appends whole lines to the end of a text file. The last one ends as the last line of the file did.";
+        "Use this to add lines at the end of a text file. Returns the new hash.";
     const ANNOTATIONS: Annotations = ADDITION;
 
     fn need() -> Need {

@@ -34,8 +34,7 @@ impl Tool for TextInsert {
 
     const NAME: &'static str = "text.insert";
     const TITLE: &'static str = "Insert lines";
-    const DESCRIPTION: &'static str =
-        "Inserts whole lines into a text file, before a line that must be exactly `anchor`.";
+    const DESCRIPTION: &'static str = "Use this to add lines before a line of a text file; `anchor` is what that line holds. Returns the new hash.";
     const ANNOTATIONS: Annotations = ADDITION;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 

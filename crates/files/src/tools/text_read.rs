@@ -54,8 +54,7 @@ impl Tool for TextRead {
 
     const NAME: &'static str = "text.read";
     const TITLE: &'static str = "Read text";
-    const DESCRIPTION: &'static str =
-        "Reads a text file, or some of its lines, exactly as stored. Gives the hash that edits need.";
+    const DESCRIPTION: &'static str = "Use this to read a text file, or some of its lines, exactly as stored. Returns the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints =
         ClientHints { always_load: true, max_result_chars: Some(LARGE_RESULT_CHARS) };

@@ -35,7 +35,7 @@ impl Tool for TextReplace {
 
     const NAME: &'static str = "text.replace";
     const TITLE: &'static str = "Replace lines";
-    const DESCRIPTION: &'static str = "Replaces whole lines of a text file. `old` must be there exactly once among `lines`, exactly as it is in the file; all else stays as it is, byte for byte.";
+    const DESCRIPTION: &'static str = "Use this to change or delete whole lines of a text file. `old` must stand among `lines` exactly once, exactly as in the file; all else stays as it is, byte for byte. Returns the new hash.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 
