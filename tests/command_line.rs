@@ -215,7 +215,7 @@ fn a_variable_that_looks_like_a_setting_but_is_none_is_a_warning() {
 }
 
 #[test]
-fn commands_that_serve_nothing_work_anywhere() {
+fn commands_work_anywhere_in_the_home_folder_too() {
     let home = tempfile::tempdir().expect("a folder");
     for arguments in [vec!["tools"], vec!["call", "list_schemas"]] {
         let mut command = pintle();
@@ -223,9 +223,19 @@ fn commands_that_serve_nothing_work_anywhere() {
         let (code, _, errors) = run(&mut command, b"");
         assert_eq!(code, Some(0), "{errors}");
     }
+    // There is no place for an index then, and text is searched without one.
+    fs::write(home.path().join("a.txt"), "needle\n").expect("writes");
     let mut command = pintle();
     command.arg("serve").current_dir(home.path()).env("HOME", home.path());
-    assert_eq!(run(&mut command, b"").0, Some(2));
+    command.env("MCP_READY_FILE", home.path().with_extension("ready"));
+    let line = br#"{"jsonrpc":"2.0","id":1,"method":"search","params":{"query":"needle"}}"#;
+    let (code, output, errors) = run(&mut command, line);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(output.contains("\"total\":1"), "{output}");
+    let mut command = pintle();
+    command.args(["search", "needle"]).current_dir(home.path()).env("HOME", home.path());
+    let (code, output, errors) = run(&mut command, b"");
+    assert_eq!((code, output.as_str()), (Some(0), "a.txt:needle\n"), "{errors}");
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod search_clock;
 mod search_command;
 mod search_differential;
 mod search_fresh;
+mod search_scan;
 mod search_scopes;
 mod search_tools;
 mod state_folder;

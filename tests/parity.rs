@@ -342,9 +342,10 @@ static OBSERVATION: LazyLock<Observation> = LazyLock::new(|| {
     let created = start_backend("201 Created", r#"{"id":"a-1"}"#);
     let failing = start_backend("500 Internal Server Error", "internal error");
     let setup = |kind: Kind| {
-        let setup = Setup::assets()
-            // What MCP converts, the direct dialect refuses: `arguments` has the tests of that.
-            .args(["--fixtures", "--deterministic", "--timeout=test_sleep=50ms", "--arguments=strict"]);
+        // An index that came by itself would come at another time on each way; what MCP converts, the direct dialect
+        // refuses, and `arguments` has the tests of that.
+        let setup = Setup::assets().args(["--index=manual", "--arguments=strict"]);
+        let setup = setup.args(["--fixtures", "--deterministic", "--timeout=test_sleep=50ms"]);
         let setup = setup.arg(format!("--max-result-bytes={MAX_RESULT_BYTES}"));
         match kind {
             Kind::Plain => setup,

@@ -144,7 +144,9 @@ fn index_tells_files_sizes_and_what_was_left_out_and_in_a_pipe_in_plain_text() {
     assert!(lines[0].contains("generation 1") && lines[0].contains("0 removed"), "{lines:?}");
     let skipped: Vec<_> = lines[1..].iter().map(|line| line.trim()).collect();
     assert_eq!(skipped.len(), 4, "{lines:?}");
-    for reason in ["1 binary", "1 ignored", "1 links", "1 too large (see --max-file-bytes)"] {
+    for reason in
+        ["1 binary", "1 ignored by a rule", "1 symbolic links", "1 too large (see --max-file-bytes)"]
+    {
         let told = format!("not searched: {reason}");
         assert!(skipped.iter().any(|line| line.starts_with(&told)), "{reason}: {lines:?}");
     }
@@ -290,7 +292,9 @@ fn hits_are_printed_as_ripgrep_prints_them() {
         ),
         (&["needle", "-n", "-N", "--heading", "--no-heading", "-m", "1"], "a.txt:needle two\n"),
     ] {
-        let ended = workspace.run(&[&["search"], arguments].concat());
+        let is_cased = arguments.iter().any(|argument| ["-i", "-s"].contains(argument));
+        let smart = if is_cased { &[][..] } else { &["--case=smart"] };
+        let ended = workspace.run(&[&["search"], smart, arguments].concat());
         let code = if expected.is_empty() { 1 } else { 0 };
         assert_eq!((ended.code, ended.text()), (Some(code), expected), "{arguments:?}: {}", ended.errors);
     }
@@ -318,7 +322,23 @@ fn lines_around_hits_are_marked_and_gaps_are_shown() {
         ),
         (&["needle", "-C1", "-m1"], "a.txt-one\na.txt:needle two\na.txt-three\n"),
     ] {
-        assert_eq!(workspace.found(arguments), expected, "{arguments:?}");
+        assert_eq!(workspace.found(&[arguments, &["--case=smart"]].concat()), expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn case_counts_and_words_are_whole_only_if_that_is_asked_for() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "Needle\nneedle\nneedles\n");
+    for is_indexed in [false, true] {
+        if is_indexed {
+            workspace.index();
+        }
+        assert_eq!(workspace.found(&["needle"]), "a.txt:needle\na.txt:needles\n");
+        assert_eq!(workspace.found(&["needle", "-w"]), "a.txt:needle\n");
+        assert_eq!(workspace.found(&["needle", "-w", "-i"]), "a.txt:Needle\na.txt:needle\n");
+        assert_eq!(workspace.found(&["-e", "needles?", "--word"]), "a.txt:needle\na.txt:needles\n");
+        assert_eq!(workspace.run(&["search", "needle", "-w", "--json"]).json()["total"], json!(1));
     }
 }
 
@@ -535,20 +555,46 @@ fn a_line_that_is_new_in_an_old_file_is_found_or_told_of() {
 }
 
 #[test]
-fn without_an_index_a_search_says_what_to_run() {
+fn without_an_index_a_search_reads_the_files_and_says_how_to_get_one() {
     let workspace = Workspace::new();
     workspace.write("a.txt", "needle\n");
-    for arguments in [&["needle"][..], &["needle", "--json"], &["needle", "-C1"], &["needle", "--fresh"]] {
-        let errors = workspace.refused(arguments);
-        assert!(errors.contains("NO_INDEX") && errors.contains("`pintle index`"), "{arguments:?}: {errors}");
-        assert!(!errors.contains(NOTE), "{arguments:?}: {errors}");
+    for arguments in [&["needle"][..], &["needle", "-C1"], &["needle", "--fresh"]] {
+        let ended = workspace.run(&[&["search"], arguments].concat());
+        assert_eq!((ended.code, ended.text()), (Some(0), "a.txt:needle\n"), "{arguments:?}");
+        let lines: Vec<_> = ended.errors.lines().collect();
+        assert!(lines.len() == 1 && lines[0].contains("`pintle index`"), "{arguments:?}: {lines:?}");
+        assert!(!ended.errors.contains(NOTE), "{arguments:?}: {}", ended.errors);
     }
+    let told = workspace.run(&["search", "needle", "--json"]).json();
+    assert_eq!(
+        (&told["indexed"], &told["generation"], &told["total"]),
+        (&json!(false), &json!(0), &json!(1))
+    );
+    assert_eq!(workspace.run(&["search", "absent"]).code, Some(1));
+    assert!(!workspace.0.path().join("state").exists(), "a search builds nothing");
+    for how in ["words", "symbol"] {
+        let errors = workspace.refused(&["needle", "--match", how]);
+        assert!(errors.contains("NO_INDEX") && errors.contains("`pintle index`"), "{how}: {errors}");
+    }
+    let errors = workspace.refused(&["needle", "--index", "manual"]);
+    assert!(errors.contains("NO_INDEX") && errors.contains("`pintle index`"), "{errors}");
     workspace.index();
     assert_eq!(workspace.found(&["needle"]), "a.txt:needle\n");
 }
 
 #[test]
-fn an_index_that_is_damaged_is_told_of_and_built_anew() {
+fn one_call_of_search_reads_the_files_and_leaves_nothing_behind() {
+    let workspace = Workspace::new();
+    workspace.write("a.rs", "fn needle() {}\n");
+    let ended = workspace.run(&["call", "search", r#"{"query": "needle"}"#]);
+    assert_eq!((ended.code, &ended.json()["total"]), (Some(0), &json!(1)), "{}", ended.errors);
+    let ended = workspace.run(&["call", "search", r#"{"query": "needle", "match": "symbol"}"#]);
+    assert!(ended.code == Some(1) && ended.errors.contains("NO_INDEX"), "{}", ended.errors);
+    assert!(!workspace.0.path().join("state").exists(), "one call builds nothing");
+}
+
+#[test]
+fn an_index_that_is_damaged_is_not_used_until_it_is_built_anew() {
     let workspace = Workspace::indexed();
     let mut folders = vec![workspace.0.path().join("state")];
     while let Some(folder) = folders.pop() {
@@ -559,7 +605,10 @@ fn an_index_that_is_damaged_is_told_of_and_built_anew() {
             }
         }
     }
-    let errors = workspace.refused(&["needle"]);
+    let ended = workspace.run(&["search", "two"]);
+    assert_eq!(ended.text(), "a.txt:needle two\n");
+    assert!(ended.errors.contains("`pintle index`") && !ended.errors.contains(NOTE), "{}", ended.errors);
+    let errors = workspace.refused(&["needle", "--index=manual"]);
     assert!(errors.contains("NO_INDEX") && errors.contains("`pintle index`"), "{errors}");
     let ended = workspace.run(&["index"]);
     assert_eq!(ended.code, Some(0), "{}", ended.errors);

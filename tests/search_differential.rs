@@ -6,6 +6,7 @@ mod patterns;
 mod trees;
 
 use std::{
+    fs::File,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -22,7 +23,7 @@ use self::{
     patterns::{CASES, EXPRESSIONS, Generator, LITERALS, Question, REFUSED, Random},
     trees::Tree,
 };
-use crate::support::{Server, Setup, hash, pintle, rounds};
+use crate::support::{Server, Setup, hash, hold_build_lock, pintle, rounds};
 
 /// A line that matches.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ fn ripgrep_with(tree: &Tree, question: &Question, has_columns: bool) -> Result<O
     command.env_clear().current_dir(tree.root());
     command.args(["--hidden", "--glob", "!.git", "--no-ignore-parent", "--no-messages", "--no-config"]);
     command.args(["--line-number", "--no-heading", "--with-filename", "--null", "--color=never"]);
-    command.arg(question.case.of_ripgrep);
+    command.args(question.case.of_ripgrep).args(question.is_word.then_some("-w"));
     if has_columns {
         command.arg("--column");
     }
@@ -148,11 +149,37 @@ fn index(tree: &Tree) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// What answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Index,
+    /// The files, each of which is read.
+    Scan,
+}
+
+impl Source {
+    const ALL: [Self; 2] = [Self::Index, Self::Scan];
+
+    /// The state folder: one with an index or one that is not there.
+    fn state(self, tree: &Tree) -> PathBuf {
+        match self {
+            Self::Index => tree.state(),
+            Self::Scan => tree.state().with_file_name("no-state"),
+        }
+    }
+}
+
 /// What the command line prints; `Err` if it refuses the query.
-fn command_line(tree: &Tree, question: &Question, has_columns: bool) -> Result<Vec<u8>, String> {
+fn command_line(
+    tree: &Tree,
+    source: Source,
+    question: &Question,
+    has_columns: bool,
+) -> Result<Vec<u8>, String> {
     let mut command = pintle();
     command.args(["search", "--line-number", "--no-heading", "--color=never"]);
-    command.arg("--root").arg(tree.root()).arg("--state-dir").arg(tree.state()).arg(question.case.of_pintle);
+    command.arg("--root").arg(tree.root()).arg("--state-dir").arg(source.state(tree));
+    command.args(question.case.of_pintle).args(question.is_word.then_some("--word"));
     if has_columns {
         command.arg("--column");
     }
@@ -164,7 +191,14 @@ fn command_line(tree: &Tree, question: &Question, has_columns: bool) -> Result<V
     }
     let output = run(command.arg("--").arg(&question.text));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let is_scan = errors.contains("answered without an index");
+    let is_index = errors.contains("answered from the index");
+    let is_right = match source {
+        Source::Index => is_index && !is_scan,
+        Source::Scan => is_scan && !is_index,
+    };
     match output.status.code() {
+        Some(0 | 1) if !is_right => panic!("{question:?} was not answered by {source:?}: {errors}"),
         Some(2) if errors.starts_with("error: INVALID_REQUEST") => Err(errors),
         Some(code @ (0 | 1)) if (code == 1) == output.stdout.is_empty() => Ok(output.stdout),
         code => panic!("{question:?} ended with {code:?}: {errors}"),
@@ -241,17 +275,25 @@ impl Tally {
     }
 }
 
-/// Asks both, for every question.
+/// Asks ripgrep, the index and the files, for every question.
 fn compare(tree: &Tree, questions: &[Question], tally: &Tally) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some(question) = questions.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(question) = questions.get(number) else { break };
                     let expected = ripgrep(tree, question);
                     let hits = expected.as_deref().unwrap_or_default();
                     let has_columns = hits.first().is_none_or(|hit| hit.column.is_some());
-                    tally.add(question, expected.as_deref(), &command_line(tree, question, has_columns));
+                    // In the short form the files are asked some of the questions, of each case rule.
+                    let is_scanned = number.is_multiple_of(rounds(3, 1));
+                    for source in &Source::ALL[..1 + usize::from(is_scanned)] {
+                        let source = *source;
+                        let found = command_line(tree, source, question, has_columns);
+                        tally.add(question, expected.as_deref(), &found);
+                    }
                 }
             });
         }
@@ -272,12 +314,13 @@ fn own_questions(tree: &Tree, seed: u64, count: usize) -> Vec<Question> {
     with_cases(&questions)
 }
 
-/// Each with each case rule in the long form, and each with one in turn in the short one.
+/// Each with each case rule in the long form, and each with one in turn in the short one; some as words.
 fn with_cases(questions: &[Question]) -> Vec<Question> {
-    let cases_of = |number: usize| if rounds(0, 1) == 1 { &CASES[..] } else { &CASES[number % 3..][..1] };
+    let cases_of = |number: usize| if rounds(0, 1) == 1 { &CASES[..] } else { &CASES[number % 4..][..1] };
     let numbered = questions.iter().enumerate();
     let cased = numbered.flat_map(|(number, question)| {
-        cases_of(number).iter().map(|case| Question { case: *case, ..question.clone() })
+        let is_word = number % 5 == 4;
+        cases_of(number).iter().map(move |case| Question { case: *case, is_word, ..question.clone() })
     });
     cased.collect()
 }
@@ -290,10 +333,23 @@ fn serve(tree: &Tree) -> Server {
     server
 }
 
+/// A server on a tree that has no index, and cannot build one as long as the lock is held.
+fn serve_without_index(tree: &Tree) -> (Server, File) {
+    let state = Source::Scan.state(tree);
+    let lock = hold_build_lock(&tree.root(), &state);
+    let setup = Setup::new().arg("--root").arg(tree.root()).env("PINTLE_STATE_DIR", &state);
+    (setup.start(), lock)
+}
+
 fn arguments(question: &Question, top: usize) -> Value {
     let how = if question.is_regex { "regex" } else { "literal" };
-    let mut arguments =
-        json!({"query": question.text, "match": how, "case": question.case.of_tool, "top": top});
+    let mut arguments = json!({"query": question.text, "match": how, "top": top});
+    if let Some(case) = question.case.of_tool {
+        arguments["case"] = json!(case);
+    }
+    if question.is_word {
+        arguments["word"] = json!(true);
+    }
     if !question.globs.is_empty() {
         arguments["path"] = json!(question.globs);
     }
@@ -311,11 +367,13 @@ fn all_pages(server: &mut Server, question: &Question, top: usize, total: usize)
         assert!(of_page.len() == top || is_last, "{question:?}: a short page in the middle: {page}");
         hits.extend(of_page);
         assert_eq!(page["truncated"], json!(!is_last), "{question:?}: {} of {total} hits", hits.len());
-        let told = page["total"].as_u64().expect("a total") as usize;
         if is_last {
-            assert_eq!((told, page.get("cursor")), (total, None), "{question:?}: the last page");
+            let told = (&page["total"], page.get("atLeast"), page.get("cursor"));
+            assert_eq!(told, (&json!(total), None, None), "{question:?}: the last page");
             return hits;
         }
+        assert_eq!(page.get("total"), None, "{question:?}: what a full page has ended has no total");
+        let told = page["atLeast"].as_u64().expect("how many at least") as usize;
         assert!(
             (hits.len() + 1..=total).contains(&told),
             "{question:?}: {told} of {total} after {}",
@@ -326,7 +384,15 @@ fn all_pages(server: &mut Server, question: &Question, top: usize, total: usize)
     }
 }
 
-/// Asks the tool, page by page, for what ripgrep finds.
+/// How many lines of which files ripgrep counts.
+fn ripgrep_counts(hits: &[Hit]) -> Value {
+    let of_files = hits.chunk_by(|one, next| one.path == next.path);
+    let counts = of_files
+        .map(|of_file| json!({"path": String::from_utf8_lossy(&of_file[0].path), "count": of_file.len()}));
+    counts.take(1000).collect()
+}
+
+/// Asks the tool, page by page and for numbers alone, for what ripgrep finds.
 fn compare_pages(server: &mut Server, tree: &Tree, question: &Question, top: usize) {
     match ripgrep(tree, question) {
         Err(_) => {
@@ -334,6 +400,12 @@ fn compare_pages(server: &mut Server, tree: &Tree, question: &Question, top: usi
             assert_eq!(error["code"], json!("INVALID_REQUEST"), "{question:?}: {error}");
         }
         Ok(expected) => {
+            let mut counting = arguments(question, top);
+            counting["count"] = json!(true);
+            let counted = server.result("search", counting);
+            assert_eq!(counted["total"], json!(expected.len()), "{question:?}");
+            assert_eq!(counted["files"], ripgrep_counts(&expected), "{question:?}");
+            assert!(counted.get("hits").is_none() && counted.get("cursor").is_none(), "{counted}");
             let hits = all_pages(server, question, top, expected.len());
             assert_eq!(hits.len(), expected.len(), "{question:?}");
             let is_same = |(hit, expected): (&Value, &Hit)| {
@@ -373,12 +445,18 @@ fn search_has_exactly_ripgreps_hits_on_real_trees() {
         // Most of them are in the tree.
         assert!(tally.with_hits.load(Ordering::Relaxed) * 2 > questions.len(), "hardly anything was found");
         let mut server = serve(&tree);
+        let (mut scanning, _lock) = serve_without_index(&tree);
         for (number, question) in questions.iter().enumerate().step_by(rounds(17, 5)) {
             if ripgrep(&tree, question).is_ok_and(|hits| hits.len() > 20_000) {
                 continue;
             }
-            compare_pages(&mut server, &tree, question, [1000, 999, 50][number % 3]);
+            let top = [1000, 999, 50][number % 3];
+            compare_pages(&mut server, &tree, question, top);
+            compare_pages(&mut scanning, &tree, question, top);
         }
+        let page = scanning.result("search", json!({"query": "e"}));
+        assert_eq!((&page["indexed"], &page["generation"]), (&json!(false), &json!(0)));
+        scanning.finish();
         server.finish();
     }
 }
@@ -407,28 +485,41 @@ fn the_column_is_that_of_the_first_match_where_ripgrep_tells_of_a_later_one() {
     index(&tree);
     let question = Question::regex(".bb|b", CASES[1]);
     assert_eq!(printed(&ripgrep(&tree, &question).expect("hits")), b"a.txt:1:3:zabb\n");
-    assert_eq!(command_line(&tree, &question, true).expect("hits"), b"a.txt:1:2:zabb\n");
+    for source in Source::ALL {
+        let found = command_line(&tree, source, &question, true).expect("hits");
+        assert_eq!(found, b"a.txt:1:2:zabb\n", "{source:?}");
+    }
     let tally = Tally::default();
     compare(&tree, &[question], &tally);
-    assert_eq!(tally.finish("a later match").corrected.into_inner(), 1);
+    assert_eq!(tally.finish("a later match").corrected.into_inner(), 2);
 }
 
 #[test]
 fn search_leaves_out_files_with_a_nul_and_counts_them() {
     let tree = Tree::nasty(true, false);
-    let mut server = serve(&tree);
-    let page = server.result("search", json!({"query": "needle", "top": 1}));
-    assert_eq!(page["coverage"]["skipped"]["binary"], json!(tree.with_nul.len()), "{}", page["coverage"]);
-    assert!(tree.with_nul.len() > 10, "there are such files");
-    let page = server.result("search", json!({"query": "needle", "path": "binary/**"}));
-    assert_eq!((&page["hits"], &page["total"]), (&json!([]), &json!(0)));
-    server.finish();
+    let (scanning, _lock) = serve_without_index(&tree);
+    for mut server in [serve(&tree), scanning] {
+        // A page that is full would end a scan.
+        let page = server.result("search", json!({"query": "nowhere to be found"}));
+        assert_eq!(page["coverage"]["skipped"]["binary"], json!(tree.with_nul.len()), "{}", page["coverage"]);
+        assert_eq!(page["coverage"]["complete"], json!(true), "{}", page["coverage"]);
+        assert!(tree.with_nul.len() > 10, "there are such files");
+        let page = server.result("search", json!({"query": "needle", "path": "binary/**"}));
+        assert_eq!((&page["hits"], &page["total"]), (&json!([]), &json!(0)));
+        server.finish();
+    }
 }
 
 #[test]
 fn search_pages_have_ripgreps_hits_in_order_and_the_last_knows_the_total() {
     let tree = Tree::nasty(true, false);
-    let mut server = serve(&tree);
+    see_pages(&tree, serve(&tree), &[7, 1]);
+    // Each page of a scan walks the tree.
+    let (scanning, _lock) = serve_without_index(&tree);
+    see_pages(&tree, scanning, &[70]);
+}
+
+fn see_pages(tree: &Tree, mut server: Server, small: &[usize]) {
     let mut questions = vec![
         Question::literal("needle", CASES[0]),
         Question::literal("needle in ", CASES[1]),
@@ -437,17 +528,19 @@ fn search_pages_have_ripgreps_hits_in_order_and_the_last_knows_the_total() {
         Question::regex("^needle", CASES[0]),
         Question::regex(r"needle\r?$", CASES[0]),
         Question::regex("k|ſ", CASES[2]),
+        Question { is_word: true, ..Question::literal("needle", CASES[0]) },
         Question::regex("(", CASES[0]),
         Question::regex(r"a\nb", CASES[0]),
     ];
     // A whole number of pages, and one more or less.
-    let expected = ripgrep(&tree, &Question::literal("needle", CASES[0])).expect("hits");
-    for top in [7, 1, expected.len() - 1, expected.len(), expected.len() + 1, 1000] {
-        compare_pages(&mut server, &tree, &questions[0], top.min(1000));
+    let expected = ripgrep(tree, &Question::literal("needle", CASES[0])).expect("hits");
+    let large = [expected.len() - 1, expected.len(), expected.len() + 1, 1000];
+    for top in small.iter().chain(&large) {
+        compare_pages(&mut server, tree, &questions[0], (*top).min(1000));
     }
     questions.push(Question { globs: vec!["lines/*".into(), "!*crlf*".into()], ..questions[0].clone() });
     for question in &questions {
-        compare_pages(&mut server, &tree, question, 7);
+        compare_pages(&mut server, tree, question, small[0]);
     }
     // Each hit has the hash of its file as it lies there.
     let page = server.result("search", json!({"query": "needle", "top": 1000}));
@@ -631,10 +724,13 @@ fn search_globs_mean_what_ripgreps_mean() {
         .collect();
     compare(&tree, &questions, &tally);
     tally.finish("globs");
+    let (mut scanning, _lock) = serve_without_index(&tree);
     let mut server = serve(&tree);
     for question in &questions {
         compare_pages(&mut server, &tree, question, 1000);
+        compare_pages(&mut scanning, &tree, question, 1000);
     }
+    scanning.finish();
     // Unlike in ripgrep, a folder stands for all that lies in it.
     for (glob, same) in [
         ("/", "**"),
@@ -679,7 +775,8 @@ fn lines_around_hits_are_printed_byte_for_byte_as_ripgrep_prints_them() {
     }
     let index = run(pintle().arg("index").arg("--root").arg(&root).arg("--state-dir").arg(&state));
     assert!(index.status.success());
-    for count in ["-C1", "-C2", "-C5"] {
+    let sources = [&state, &folder.path().join("no-state")];
+    for (count, state) in ["-C1", "-C2", "-C5"].iter().flat_map(|count| sources.map(|state| (count, state))) {
         for look in [
             &["-n", "--no-heading"][..],
             &["--no-heading"],
@@ -689,7 +786,7 @@ fn lines_around_hits_are_printed_byte_for_byte_as_ripgrep_prints_them() {
             let mut theirs = Command::new(ripgrep_path());
             theirs.env_clear().current_dir(&root).args(["--color=never", "--sort=path", count]);
             let mut ours = pintle();
-            ours.arg("search").arg("--root").arg(&root).arg("--state-dir").arg(&state).arg(count);
+            ours.arg("search").arg("--root").arg(&root).arg("--state-dir").arg(state).arg(count);
             if !look.contains(&"-n") && !look.contains(&"--column") {
                 theirs.arg("-N");
             }

@@ -259,7 +259,11 @@ fn a_scope_for_a_folder_and_its_children_counts_only_those() {
     let status = server.result("index_status", json!({}));
     // `.ignore`, `notes.md` and `shapes.rs`.
     assert_eq!(status["files"], json!(3), "{status}");
-    assert_eq!(status["skipped"], json!({"binary": 1, "ignored": 1, "link": 1, "too_large": 1}), "{status}");
+    assert_eq!(
+        status["skipped"],
+        json!({"binary": 1, "ignored_by_rule": 1, "symbolic_link": 1, "too_large": 1}),
+        "{status}"
+    );
     assert!(status.get("size").is_none(), "{status}");
     server.finish();
     // Who may read nothing finds nothing, and is not refused.

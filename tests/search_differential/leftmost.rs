@@ -35,13 +35,17 @@ pub fn corrected(question: &Question, hits: &[Hit]) -> Vec<Hit> {
 
 fn engine(question: &Question) -> PikeVM {
     let is_insensitive = match question.case.of_tool {
-        "smart" => !has_upper_case_letter(&question.text),
-        case => case == "insensitive",
+        Some("smart") => !has_upper_case_letter(&question.text),
+        case => case == Some("insensitive"),
+    };
+    let expression = match question.is_word {
+        true => format!(r"\b{{start-half}}(?:{})\b{{end-half}}", question.text),
+        false => question.text.clone(),
     };
     PikeVM::builder()
         .syntax(syntax::Config::new().multi_line(true).utf8(false).case_insensitive(is_insensitive))
         .thompson(thompson::Config::new().utf8(false))
-        .build(&question.text)
+        .build(&expression)
         .expect("what ripgrep takes is an expression")
 }
 

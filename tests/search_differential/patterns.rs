@@ -20,18 +20,20 @@ impl Random {
     }
 }
 
-/// Whether upper and lower case are the same, as ripgrep and as Pintle's command line are told, and as the tool is.
+/// Whether upper and lower case are the same, as ripgrep and as Pintle's command line are told, and as the tool is; none
+/// of them is told anything where the default is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    pub of_ripgrep: &'static str,
-    pub of_pintle: &'static str,
-    pub of_tool: &'static str,
+    pub of_ripgrep: Option<&'static str>,
+    pub of_pintle: Option<&'static str>,
+    pub of_tool: Option<&'static str>,
 }
 
-pub const CASES: [Case; 3] = [
-    Case { of_ripgrep: "-S", of_pintle: "--case=smart", of_tool: "smart" },
-    Case { of_ripgrep: "-s", of_pintle: "-s", of_tool: "sensitive" },
-    Case { of_ripgrep: "-i", of_pintle: "-i", of_tool: "insensitive" },
+pub const CASES: [Case; 4] = [
+    Case { of_ripgrep: None, of_pintle: None, of_tool: None },
+    Case { of_ripgrep: Some("-s"), of_pintle: Some("-s"), of_tool: Some("sensitive") },
+    Case { of_ripgrep: Some("-i"), of_pintle: Some("-i"), of_tool: Some("insensitive") },
+    Case { of_ripgrep: Some("-S"), of_pintle: Some("--case=smart"), of_tool: Some("smart") },
 ];
 
 /// One search.
@@ -39,17 +41,19 @@ pub const CASES: [Case; 3] = [
 pub struct Question {
     pub text: String,
     pub is_regex: bool,
+    /// Only whole words.
+    pub is_word: bool,
     pub case: Case,
     pub globs: Vec<String>,
 }
 
 impl Question {
     pub fn literal(text: impl Into<String>, case: Case) -> Self {
-        Self { text: text.into(), is_regex: false, case, globs: Vec::new() }
+        Self { text: text.into(), is_regex: false, is_word: false, case, globs: Vec::new() }
     }
 
     pub fn regex(text: impl Into<String>, case: Case) -> Self {
-        Self { text: text.into(), is_regex: true, case, globs: Vec::new() }
+        Self { is_regex: true, ..Self::literal(text, case) }
     }
 }
 

@@ -78,6 +78,26 @@ pub fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").canonicalize().expect("golden data")
 }
 
+/// Takes the right to build an index of a root: until the file is closed, nobody builds one, and searches scan.
+pub fn hold_build_lock(root: &Path, state: &Path) -> std::fs::File {
+    // The first build makes the folder, whose name only the binary knows, and its index is removed.
+    let mut index = pintle();
+    index.arg("index").arg("--root").arg(root).arg("--state-dir").arg(state);
+    let (code, _, errors) = run(&mut index, b"");
+    assert_eq!(code, Some(0), "{errors}");
+    let mut folders = std::fs::read_dir(state.join("index")).expect("indexes");
+    let folder = folders.next().expect("an index").expect("an entry").path();
+    assert!(folders.next().is_none(), "there is one index");
+    let lock = std::fs::File::options().write(true).open(folder.join("lock")).expect("a lock");
+    lock.lock().expect("nobody else has it");
+    for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+        if entry.file_name() != "lock" {
+            std::fs::remove_file(entry.path()).expect("a file of the index");
+        }
+    }
+    lock
+}
+
 /// The binary in an environment of its own: nothing of the machine's shows through.
 pub fn pintle() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));

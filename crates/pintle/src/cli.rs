@@ -205,6 +205,10 @@ pub struct WorkspaceArguments {
     #[arg(long, help_heading = LIMITS, value_name = "N", env = "PINTLE_MAX_FILE_BYTES")]
     pub max_file_bytes: Option<u64>,
 
+    /// Whether searches build the index by themselves; without one they read the files [default: auto].
+    #[arg(long, value_name = "HOW", env = "PINTLE_INDEX")]
+    pub index: Option<IndexHow>,
+
     /// How long a call may run: `20s` for every tool, `validate_asset=20s` for one; 0 is for ever.
     #[arg(long, help_heading = LIMITS, value_name = "[TOOL=]DURATION", env = "PINTLE_TIMEOUT", value_delimiter = ',')]
     pub timeout: Vec<String>,
@@ -382,7 +386,7 @@ pub struct SearchArguments {
     #[arg(short = 'e', long, conflicts_with = "matching")]
     pub regex: bool,
 
-    /// Whether case counts: `smart` ignores it unless the query has a letter in upper case [default: smart].
+    /// Whether case counts: `smart` ignores it unless the query has a letter in upper case [default: sensitive].
     #[arg(long, value_name = "HOW", group = "casing")]
     pub case: Option<CaseHow>,
 
@@ -390,9 +394,13 @@ pub struct SearchArguments {
     #[arg(short = 'i', long, group = "casing")]
     pub ignore_case: bool,
 
-    /// Let case count.
+    /// Let case count; this is the default.
     #[arg(short = 's', long, group = "casing")]
     pub case_sensitive: bool,
+
+    /// Only find whole words.
+    #[arg(short = 'w', long, visible_alias = "word-regexp")]
+    pub word: bool,
 
     /// Only files that match a glob, or do not with `!`; a folder stands for all in it. Repeatable.
     #[arg(
@@ -454,6 +462,16 @@ pub struct SearchArguments {
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
+}
+
+/// How an index comes to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum IndexHow {
+    /// The first search begins to build it in the background.
+    #[default]
+    Auto,
+    /// Only `index_build` and `pintle index` build it; there is no search before.
+    Manual,
 }
 
 /// How a query is read.

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    cli::{ArgumentsHow, Auth, Envelope, LogLevel, NameSpelling, ProgressWhen, ResultsHow},
+    cli::{ArgumentsHow, Auth, Envelope, IndexHow, LogLevel, NameSpelling, ProgressWhen, ResultsHow},
     positions::{Position, Positions, SetAt, escape, syntax_problem},
 };
 
@@ -27,6 +27,8 @@ pub struct FileConfig {
     pub backend_assets_path: Option<String>,
     pub allow_unvalidated: Option<bool>,
     pub max_file_bytes: Option<u64>,
+    #[schemars(with = "Word<IndexHow>")]
+    pub index: Option<Word<IndexHow>>,
     pub http: Option<String>,
     #[schemars(with = "Word<Auth>")]
     pub auth: Option<Word<Auth>>,

@@ -13,13 +13,13 @@ use pintle_contract::{RootName, WorkspacePath};
 use pintle_engine::{ArgumentReading, EnvelopeMode, Options, Timeouts};
 use pintle_files::Durability;
 
-use pintle_search::{DEFAULT_MAX_FILE_BYTES, LARGEST_MAX_FILE_BYTES};
+use pintle_search::{DEFAULT_MAX_FILE_BYTES, Indexing, LARGEST_MAX_FILE_BYTES};
 use pintle_wire::{McpOptions, Origins, ResultsSetting, ToolNames};
 
 use crate::{
     cli::{
-        ArgumentsHow, Auth, DEFAULT_HTTP, Envelope, LogLevel, NameSpelling, ProgressWhen, ResultsHow,
-        ServeArguments, WorkspaceArguments,
+        ArgumentsHow, Auth, DEFAULT_HTTP, Envelope, IndexHow, LogLevel, NameSpelling, ProgressWhen,
+        ResultsHow, ServeArguments, WorkspaceArguments,
     },
     config::{Bind, FileConfig},
     positions::{SetAt, escape},
@@ -47,6 +47,8 @@ pub struct Workspace {
     pub allow_unvalidated: bool,
     /// The largest file that is searched.
     pub max_file_bytes: u64,
+    /// What a search does where there is no index.
+    pub indexing: Indexing,
     pub timeouts: Timeouts,
     /// Where the timeouts of the file were written, by tool.
     pub timeouts_set_at: HashMap<String, SetAt>,
@@ -129,8 +131,14 @@ impl Workspace {
             max_file_bytes: max_file_bytes(arguments.max_file_bytes.or(file.max_file_bytes)).map_err(
                 |problem| set_at(file, arguments.max_file_bytes.is_some(), "max_file_bytes").problem(problem),
             )?,
+            indexing: match arguments.index.or(file.index.map(|word| word.0)).unwrap_or_default() {
+                IndexHow::Auto => Indexing::Auto,
+                IndexHow::Manual => Indexing::Manual,
+            },
             state_dir_set_at: set_at(file, is_named(&arguments.state_dir), "state_dir"),
-            state_dir: named(arguments.state_dir, &file.state_dir).or_else(default_state_dir),
+            // Who serves the home folder has not said that the state is to lie in it: there is none then.
+            state_dir: named(arguments.state_dir, &file.state_dir)
+                .or_else(|| default_state_dir().filter(|state| refuse_inside(&root, state).is_ok())),
             timeouts: timeouts(&arguments.timeout, file)?,
             timeouts_set_at: timeouts_set_at(file),
             config_file: FileConfig::path(arguments.config.as_deref()).to_owned(),
@@ -383,6 +391,14 @@ fn default_state_dir() -> Option<PathBuf> {
 }
 
 impl Workspace {
+    /// The same for a process that ends with its call: nothing is built behind it.
+    pub fn without_background(mut self) -> Self {
+        if self.indexing == Indexing::Auto {
+            self.indexing = Indexing::ScanOnly;
+        }
+        self
+    }
+
     /// What lies in the root is the workspace's: the tools could read and change Pintle's own files there.
     pub fn refuse_state_inside_root(&self) -> Result<(), String> {
         let Some(state_dir) = &self.state_dir else { return Ok(()) };

@@ -66,8 +66,13 @@ pub fn open_search(workspace: &Workspace) -> Result<Arc<Search>, String> {
     if let Some(state_dir) = &state_dir {
         state::protect(state_dir)?;
     }
-    let config =
-        SearchConfig { root: workspace.root.clone(), state_dir, max_file_bytes: workspace.max_file_bytes };
+    let config = SearchConfig {
+        root: workspace.root.clone(),
+        state_dir,
+        max_file_bytes: workspace.max_file_bytes,
+        indexing: workspace.indexing,
+        home: std::env::home_dir(),
+    };
     Search::open(config)
         .map_err(|error| format!("the root {} cannot be opened: {error}", workspace.root.display()))
 }

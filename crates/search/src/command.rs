@@ -18,7 +18,7 @@ use crate::{
     jobs::Jobs,
     live::Snapshot,
     look::{Gather, Line, Looker, Wants, column},
-    pattern::{Case, Pattern, Syntax},
+    pattern::{Case, Meaning, Pattern, Syntax},
     query::Filter,
     search::Search,
     stamp::Stamp,
@@ -56,6 +56,8 @@ pub struct LineSearch<'a> {
     pub is_regex: bool,
     /// Whether case counts.
     pub case: Case,
+    /// Whether only whole words match.
+    pub is_word: bool,
     /// Which files.
     pub globs: &'a [String],
     /// In which language.
@@ -108,6 +110,8 @@ pub struct PrintedLines {
     pub missed: Vec<Vec<u8>>,
     /// What is to be told if the index was built for files of another size than is set now.
     pub other_limit: Option<String>,
+    /// Whether an index answered; without one the files were read.
+    pub is_indexed: bool,
 }
 
 /// What a search came to, for programs and for people.
@@ -118,6 +122,8 @@ pub struct Answer {
     pub hits: Vec<ShownHit>,
     /// What is to be told if the index was built for files of another size than is set now.
     pub other_limit: Option<String>,
+    /// Whether an index answered; without one the files were read.
+    pub is_indexed: bool,
 }
 
 /// A hit as it is printed.
@@ -181,9 +187,8 @@ impl Search {
     /// Answers as the tool `search` does, with as many hits as there are unless `top` says less. With `is_fresh` the
     /// root is walked first.
     pub fn answer(&self, arguments: Value, top: Option<u64>, is_fresh: bool) -> Result<Answer, Fault> {
-        let snapshot = self.snapshot_on_disk(is_fresh)?;
-        let output = tools::search_now(self, arguments, top, &snapshot, &apart())?;
-        let hits = output.hits.iter().map(|hit| ShownHit {
+        let (output, snapshot) = tools::search_now(self, arguments, top, is_fresh, &apart())?;
+        let hits = output.hits().iter().map(|hit| ShownHit {
             path: hit.raw_path.clone(),
             line: hit.line,
             column: hit.column,
@@ -193,7 +198,7 @@ impl Search {
         });
         let hits = hits.collect();
         let json = serde_json::to_value(output).map_err(|error| Fault::internal(error.to_string()))?;
-        Ok(Answer { json, hits, other_limit: self.other_limit(&snapshot) })
+        Ok(Answer { json, hits, other_limit: self.other_limit(&snapshot), is_indexed: snapshot.is_indexed() })
     }
 
     /// Prints all lines that match, in the order of paths and lines. `format` writes one line.
@@ -205,9 +210,11 @@ impl Search {
         out: &mut dyn Write,
     ) -> Result<io::Result<PrintedLines>, Fault> {
         let syntax = if search.is_regex { Syntax::Regex } else { Syntax::Literal };
-        let pattern = tools::pattern_of(search.query, syntax, search.case)?;
-        let snapshot = self.snapshot_on_disk(is_fresh)?;
+        let meaning = Meaning { syntax, case: search.case, is_word: search.is_word };
+        let pattern = tools::pattern_of(search.query, meaning)?;
         let scopes = Scopes::everything();
+        let within = tools::reach_of(self, search.globs, &scopes);
+        let snapshot = self.snapshot_on_disk_or_files(within, is_fresh)?;
         let filter = tools::filter_of(self, search.globs, search.language, &scopes)?;
         self.print(&snapshot, &pattern, &filter, search, format, out)
     }
@@ -245,7 +252,8 @@ impl Search {
         );
         looked.map_err(|torn| self.unready(torn.into()))?;
         let other_limit = self.other_limit(snapshot);
-        Ok(printed.map(|count| PrintedLines { count, missed, other_limit }))
+        let is_indexed = snapshot.is_indexed();
+        Ok(printed.map(|count| PrintedLines { count, missed, other_limit, is_indexed }))
     }
 }
 

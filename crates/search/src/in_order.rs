@@ -36,6 +36,7 @@ pub(crate) fn look_in_order<'a, G: Gather>(
         let mut gathered = gather();
         for (job, number) in jobs.iter().zip(1..) {
             let looked = looker.look(job.path, index.known(job)?.as_ref(), &mut gathered);
+            gathered.saw(looked);
             if looked == Looked::Changed(Changed::Unreadable) {
                 gathered.missed(job.path);
             }

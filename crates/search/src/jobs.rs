@@ -14,14 +14,17 @@ use crate::{
     segment::Torn,
 };
 
-/// Says which paths, of files in which language, count at all.
-pub(crate) type Admit<'a> = dyn Fn(&[u8], u8) -> bool + 'a;
+/// Says which paths, of files in which language if that is known, count at all.
+pub(crate) type Admit<'a> = dyn Fn(&[u8], Option<u8>) -> bool + 'a;
 
 /// How many blocks the first batch is chosen from; each later one from `GROWTH` times as many.
 const FIRST_WINDOW: u32 = 64;
 const GROWTH: u32 = 4;
 /// A list of so many bytes has so few blocks that all of them are one batch: each window has pages to be checked.
 const NARROW: usize = 256;
+
+/// How many blocks a file has whose size is not known.
+const UNKNOWN_WEIGHT: usize = 2;
 
 /// The files that may match, in the order of their paths.
 pub(crate) struct Jobs<'a> {
@@ -60,12 +63,19 @@ impl<'a> Jobs<'a> {
             segment.take(u32::MAX, &|path, language| jobs.is_admitted(path, language), &mut others)?;
         }
         for (path, file) in snapshot.overlay.files() {
-            if file.state.is_searched() && path >= from && admit(path, file.language) {
+            if file.state.is_searched() && path >= from && admit(path, Some(file.language)) {
                 let weight = blocks::count(file.stamp.size) as usize;
                 others.push(Job { path, place: None, known: Some(file.clone()), blocks: None, weight });
             }
         }
         others.sort_by(|one, other| one.path.cmp(other.path));
+        if let Some(listing) = &snapshot.listing {
+            let start = listing.files.partition_point(|path| path.as_slice() < from);
+            // How large they are is not known before they are opened.
+            let jobs = listing.files[start..].iter().filter(|path| admit(path, None));
+            let weight = UNKNOWN_WEIGHT;
+            others.extend(jobs.map(|path| Job { path, place: None, known: None, blocks: None, weight }));
+        }
         jobs.others = others.into();
         Ok(jobs)
     }
@@ -87,13 +97,13 @@ impl<'a> Jobs<'a> {
             self.first = beyond.map(|_| first);
         }
         if batch.is_empty() {
-            // Only if there is no segment at all.
+            // Only if there is no segment at all, as in a scan.
             batch.extend(self.others.drain(..));
         }
         Ok(batch)
     }
 
-    fn is_admitted(&self, path: &[u8], language: u8) -> bool {
+    fn is_admitted(&self, path: &[u8], language: Option<u8>) -> bool {
         !self.snapshot.overlay.contains(path) && (self.admit)(path, language)
     }
 }
@@ -176,7 +186,7 @@ impl<'a> SegmentJobs<'a> {
         let text = &self.segment.text;
         let (state, language) = text.files().state(text.file(), file)?;
         let path = text.files().path(text.file(), file)?;
-        if state.is_searched() && self.segment.is_alive(file) && admit(path, language) {
+        if state.is_searched() && self.segment.is_alive(file) && admit(path, Some(language)) {
             let weight = match &blocks {
                 Some(blocks) => blocks.len(),
                 None => text.files().blocks_of(text.file(), file)?.len(),

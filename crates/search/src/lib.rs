@@ -6,6 +6,7 @@
 //! files of earlier ones; a **generation** is one state of it. What has changed since the last generation lies over
 //! the index as an **overlay**; a **snapshot** is both together, as one search sees them.
 
+mod background;
 mod blocks;
 mod build;
 mod candidates;
@@ -33,5 +34,5 @@ mod walk;
 pub use build::{Observer, Phase};
 pub use command::{Answer, BuildReport, LineSearch, MatchedLine, PrintedLines, ShownHit};
 pub use pattern::Case;
-pub use search::{DEFAULT_MAX_FILE_BYTES, LARGEST_MAX_FILE_BYTES, Search, SearchConfig};
+pub use search::{DEFAULT_MAX_FILE_BYTES, Indexing, LARGEST_MAX_FILE_BYTES, Search, SearchConfig};
 pub use surroundings::{Binding, Limits, Surroundings};

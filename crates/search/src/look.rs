@@ -56,6 +56,8 @@ pub(crate) trait Gather: Send {
     }
     /// Forgets what was gathered since a mark.
     fn forget(&mut self, mark: usize);
+    /// What a file that was looked into was found to be.
+    fn saw(&mut self, _looked: Looked) {}
     /// A file could not be read.
     fn missed(&mut self, _path: &[u8]) {}
     /// The file of the lines since `mark` is done; its hash, if that was asked for.
@@ -167,15 +169,19 @@ impl<'a> Looker<'a> {
             }
             gather.forget(mark);
         }
-        for _ in 0..3 {
+        let mut stamp = stamp;
+        for round in 0..3 {
             if (self.has_ended)() {
                 break;
             }
-            let Ok(stamp) = Stamp::of_file(&file) else { break };
+            if round > 0 {
+                let Ok(now) = Stamp::of_file(&file) else { break };
+                stamp = now;
+            }
             if stamp.size > self.limit {
                 return Looked::Changed(Changed::TooLarge);
             }
-            let looked = self.look_at_all(path, &file, gather);
+            let looked = self.look_at_all(path, &file, stamp.size, gather);
             match looked {
                 Ok(Some(hash)) if Stamp::of_file(&file).is_ok_and(|after| after == stamp) => {
                     gather.end_file(mark, stamp, hash);
@@ -306,43 +312,44 @@ impl<'a> Looker<'a> {
         Ok(length)
     }
 
-    /// Looks at a whole file that the index does not know. Gives its hash, or nothing if it is no text.
+    /// Looks at a whole file that the index does not know. Gives its hash, if it has hits and hashes are wanted, or
+    /// nothing if it is no text.
     fn look_at_all(
         &mut self,
         path: &[u8],
         file: &File,
+        size: u64,
         gather: &mut dyn Gather,
     ) -> io::Result<Option<[u8; 32]>> {
-        let mut hasher = Sha256::new();
-        let mut place = 0;
-        let mut is_encoded = false;
-        loop {
-            let length = self.read(file, place, 0..WINDOW)?;
-            let text = &self.buffer[..length];
-            if memchr(0, text).is_some() {
-                return Ok(None);
+        let mark = gather.mark();
+        // A file of the kernel's own may have more than its size says.
+        let is_small = (1..WINDOW as u64).contains(&size);
+        let length = self.read(file, 0, 0..if is_small { size as usize } else { WINDOW })?;
+        if memchr(0, &self.buffer[..length]).is_some() {
+            return Ok(None);
+        }
+        let is_encoded = has_utf16_mark(&self.buffer[..length]);
+        if is_small || length < WINDOW {
+            if is_encoded {
+                self.decode(path, file, gather)?;
+            } else {
+                let text = std::mem::take(&mut self.buffer);
+                let searched = self.search(path, &text[..length], 0, 0, gather);
+                self.buffer = text;
+                searched?;
             }
-            if place == 0 {
-                is_encoded = has_utf16_mark(text);
-            }
-            if self.wants.hashes {
-                hasher.update(text);
-            }
-            place += length as u64;
-            if length < WINDOW {
-                break;
-            }
-            if (self.has_ended)() {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
+            let is_hashed = self.wants.hashes && gather.mark() > mark;
+            // What was decoded has left the buffer as it was.
+            let hash = if is_hashed { Sha256::digest(&self.buffer[..length]).into() } else { [0; 32] };
+            return Ok(Some(hash));
+        }
+        let mut place = length as u64;
+        let is_text = self.each_window(file, &mut place, &mut |text| memchr(0, text).is_none())?;
+        if !is_text {
+            return Ok(None);
         }
         if is_encoded {
             self.decode(path, file, gather)?;
-        } else if place < WINDOW as u64 {
-            let text = std::mem::take(&mut self.buffer);
-            let searched = self.search(path, &text[..place as usize], 0, 0, gather);
-            self.buffer = text;
-            searched?;
         } else if self.wants.around > 0 {
             let length = self.read(file, 0, 0..usize::try_from(place).unwrap_or(usize::MAX))?;
             let text = std::mem::take(&mut self.buffer);
@@ -350,7 +357,37 @@ impl<'a> Looker<'a> {
         } else {
             self.look_at_bytes(path, file, (0..place, place), 0, gather)?;
         }
+        if !self.wants.hashes || gather.mark() == mark {
+            return Ok(Some([0; 32]));
+        }
+        let mut hasher = Sha256::new();
+        self.each_window(file, &mut 0, &mut |text| {
+            hasher.update(text);
+            true
+        })?;
         Ok(Some(hasher.finalize().into()))
+    }
+
+    /// Reads a large file from a place on, until its end or until `take` has seen enough. Tells whether it is the end.
+    fn each_window(
+        &mut self,
+        file: &File,
+        place: &mut u64,
+        take: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> io::Result<bool> {
+        loop {
+            if (self.has_ended)() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let length = self.read(file, *place, 0..WINDOW)?;
+            if !take(&self.buffer[..length]) {
+                return Ok(false);
+            }
+            *place += length as u64;
+            if length < WINDOW {
+                return Ok(true);
+            }
+        }
     }
 
     /// Looks at a file that ripgrep would decode first.

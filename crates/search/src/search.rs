@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use pintle_auth::Scopes;
@@ -16,7 +17,8 @@ use pintle_files::Files;
 use serde_json::json;
 
 use crate::{
-    build::{Build, Built, Mode, Observer, Phase, build, threads},
+    background::{Background, Progress},
+    build::{Build, Built, Mode, Most, Observer, build, threads},
     index::Index,
     live::{Live, Snapshot, Unready, Watching},
     root::Root,
@@ -26,7 +28,7 @@ use crate::{
     summary::Summary,
     surroundings::Surroundings,
     tools,
-    walk::{PassedOver, Within, absolute, passed_over, walk},
+    walk::{PassedOver, Within, absolute, list, passed_over, walk},
 };
 
 /// What is searched, and where its index is kept.
@@ -37,6 +39,22 @@ pub struct SearchConfig {
     pub state_dir: Option<PathBuf>,
     /// The largest file that is searched, in bytes.
     pub max_file_bytes: u64,
+    /// What happens where there is no index.
+    pub indexing: Indexing,
+    /// The user's home folder: it is not indexed unasked.
+    pub home: Option<PathBuf>,
+}
+
+/// What a search does where there is no index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Indexing {
+    /// It scans the files, and begins to build one in the background.
+    #[default]
+    Auto,
+    /// It scans the files, and builds nothing: the process ends with the search.
+    ScanOnly,
+    /// It is refused until somebody has asked for an index.
+    Manual,
 }
 
 /// Files are searched up to this size unless it is set otherwise.
@@ -51,26 +69,33 @@ pub struct Search {
     limit: u64,
     /// The account of the index for callers that asked last.
     summaries: Mutex<Summaries>,
-    /// Whether the index is being refreshed without anybody having asked for it.
-    is_refreshing: AtomicBool,
+    indexing: Indexing,
+    /// Why this root is not indexed unasked.
+    unsuited: Option<&'static str>,
+    background: Arc<Background>,
     /// Whether the index was found to be damaged, and nothing was done about it yet.
     is_damaged: AtomicBool,
 }
 
-/// Nobody watches, and nobody ends it.
-struct Unobserved;
-
-impl Observer for Unobserved {
-    fn step(&self, _: Phase, _: u64, _: u64) {}
-
-    fn has_ended(&self) -> bool {
-        false
-    }
-}
-
 struct Indexed {
     store: Store,
-    live: Live,
+    live: Arc<Live>,
+}
+
+/// A part of the index besides its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RankedPart {
+    Words,
+    Symbols,
+}
+
+impl RankedPart {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Symbols => "symbols",
+        }
+    }
 }
 
 #[derive(Default)]
@@ -88,14 +113,17 @@ impl Search {
         let limit = config.max_file_bytes.min(LARGEST_MAX_FILE_BYTES);
         let indexed = config.state_dir.map(|state| {
             let store = Store::new(&state, &config.root);
-            Indexed { live: Live::new(Arc::clone(&root), store.clone()), store }
+            Indexed { live: Arc::new(Live::new(Arc::clone(&root), store.clone())), store }
         });
+        let unsuited = unsuited(&config.root, config.home.as_deref());
         Ok(Arc::new(Self {
             root,
             indexed,
             limit,
             summaries: Mutex::default(),
-            is_refreshing: AtomicBool::new(false),
+            indexing: config.indexing,
+            unsuited,
+            background: Arc::default(),
             is_damaged: AtomicBool::new(false),
         }))
     }
@@ -148,38 +176,176 @@ impl Search {
     }
 
     /// The root as it is now.
-    pub(crate) fn snapshot(self: &Arc<Self>, call: &CallContext) -> Result<Snapshot, Fault> {
+    pub(crate) fn snapshot(&self, call: &CallContext) -> Result<Snapshot, Fault> {
         let indexed = self.indexed()?;
+        self.snapshot_of(indexed, call).map_err(|unready| self.unready(unready))
+    }
+
+    fn snapshot_of(&self, indexed: &Indexed, call: &CallContext) -> Result<Snapshot, Unready> {
         let snapshot = indexed.live.snapshot(&|| call.has_ended());
         if snapshot.is_ok() && indexed.live.is_heavy() {
             self.refresh_behind();
         }
-        snapshot.map_err(|unready| self.unready(unready))
+        snapshot
+    }
+
+    /// What a search for text answers from: the index or, where there is none that can be used, the files alone.
+    ///
+    /// `within` is where the files lie that are searched.
+    pub(crate) fn snapshot_or_files(
+        &self,
+        within: Option<Within>,
+        call: &CallContext,
+    ) -> Result<Snapshot, Fault> {
+        if self.indexing == Indexing::Manual {
+            return self.snapshot(call);
+        }
+        self.check_root()?;
+        if let Some(indexed) = &self.indexed {
+            match self.snapshot_of(indexed, call) {
+                Ok(snapshot) => return Ok(snapshot),
+                Err(unready) if can_be_scanned(&unready) => drop(self.unready(unready)),
+                Err(unready) => return Err(self.unready(unready)),
+            }
+        }
+        self.list_files(within, &|| call.has_ended())
+    }
+
+    /// The files of the root, or of a part of it, to be looked into one by one.
+    pub(crate) fn list_files(
+        &self,
+        within: Option<Within>,
+        has_ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Snapshot, Fault> {
+        let listing = list(self.root.path(), within, threads(), has_ended);
+        listing.map(|listing| Snapshot::of_listing(listing, self.limit)).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => self.unready(Unready::Ended),
+            _ => {
+                let message = format!("the files of the root could not be listed: {error}");
+                Fault::new(ErrorCode::UpstreamFailed, message)
+                    .details(json!({ "reason": "io" }))
+                    .hint("call again; if it stays, check free memory and the limit on open files")
+            }
+        })
+    }
+
+    /// Begins to build the first index behind the calls, or the parts that it lacks.
+    pub(crate) fn build_behind(&self) {
+        let Some(indexed) = &self.indexed else { return };
+        if self.indexing != Indexing::Auto || self.unsuited.is_some() || self.background.is_hopeless() {
+            return;
+        }
+        self.begin_build(indexed, Some(Most::UNASKED), |_| None);
+    }
+
+    /// Begins a build behind the calls, of what `within` tells or of the whole root.
+    fn begin_build(
+        &self,
+        indexed: &Indexed,
+        most: Option<Most>,
+        within: impl FnOnce(&dyn Observer) -> Option<Within> + Send + 'static,
+    ) {
+        let (root, store, limit) = (Arc::clone(&self.root), indexed.store.clone(), self.limit);
+        self.background.begin(move |observer| {
+            let request = Build {
+                root: &root,
+                store: &store,
+                mode: Mode::Incremental,
+                within: within(observer),
+                threads: threads(),
+                limit,
+                most,
+            };
+            build(&request, observer)
+                .map_err(|error| io::Error::new(error.kind(), failed(&error).message.clone()))
+        });
+    }
+
+    /// Whether text can be searched where there is no index.
+    pub(crate) fn scans_without_index(&self) -> bool {
+        self.indexing != Indexing::Manual && self.check_root().is_ok()
+    }
+
+    /// Whether an index that is missing is built by the next search.
+    pub(crate) fn builds_by_itself(&self) -> bool {
+        self.indexing == Indexing::Auto && self.check_root().is_ok() && self.why_unindexed().is_none()
+    }
+
+    /// Why there is no index, and none will come by itself.
+    pub(crate) fn why_unindexed(&self) -> Option<String> {
+        match self.indexing {
+            Indexing::Manual | Indexing::ScanOnly => None,
+            Indexing::Auto => {
+                let no_folder = || self.indexed.is_none().then(|| NO_STATE_FOLDER.to_owned());
+                let reason = self.unsuited.map(str::to_owned).or_else(no_folder);
+                reason.or_else(|| self.background.problem())
+            }
+        }
+    }
+
+    /// The build that is going on behind the calls.
+    pub(crate) fn build_progress(&self) -> Option<Progress> {
+        self.background.progress()
+    }
+
+    /// Waits until the index has a part, for as long as the caller does. Where no index is built by itself, nothing is
+    /// waited for.
+    pub(crate) fn wait_for(&self, part: RankedPart, call: &CallContext) -> Result<(), Fault> {
+        /// A build of another process gives no sign.
+        const PAUSE: Duration = Duration::from_millis(50);
+        if self.indexing != Indexing::Auto {
+            return Ok(());
+        }
+        self.check_root()?;
+        let is_there = |indexed: &Indexed| match indexed.store.manifest() {
+            Ok(manifest) => manifest.is_some_and(|manifest| match part {
+                RankedPart::Words => manifest.has_ranked().0,
+                RankedPart::Symbols => manifest.has_ranked().1,
+            }),
+            // What cannot be read just now is told by the search; what is damaged is built anew.
+            Err(error) => error.kind() != io::ErrorKind::InvalidData && !is_unusable_folder(&error),
+        };
+        loop {
+            if self.indexed.as_ref().is_some_and(is_there) {
+                return Ok(());
+            }
+            if call.has_ended() {
+                return Err(self.unready(Unready::Ended));
+            }
+            self.build_behind();
+            if self.background.progress().is_none()
+                && let Some(reason) = self.why_unindexed()
+            {
+                let message =
+                    format!("the index has no {}, and none is built by itself: {reason}", part.name());
+                let hint = match self.indexed {
+                    Some(_) => {
+                        "call index_build to build it all the same; literal and regex searches answer without it"
+                    }
+                    None => {
+                        "name one outside the root with --state-dir (PINTLE_STATE_DIR); literal and regex searches answer without an index"
+                    }
+                };
+                return Err(Fault::new(ErrorCode::NoIndex, message).hint(hint));
+            }
+            self.background.wait(PAUSE);
+        }
     }
 
     /// Builds an index that was found to be damaged anew, while calls go on.
-    pub(crate) fn mend(self: &Arc<Self>) {
+    pub(crate) fn mend(&self) {
         if self.is_damaged.swap(false, Ordering::AcqRel) {
             self.refresh_behind();
         }
     }
 
     /// Brings what has changed into the index on disk, while searches go on.
-    fn refresh_behind(self: &Arc<Self>) {
-        if self.is_refreshing.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let search = Arc::clone(self);
-        let refresh = move || {
-            // If that fails, searches stay as slow as they are, and the next one tries again.
-            // What the kernel has told of need not be looked for.
-            let within = search.indexed.as_ref().and_then(|indexed| indexed.live.changed_paths(&|| false));
-            let _ = search.build_within(Mode::Incremental, within, &Unobserved);
-            search.is_refreshing.store(false, Ordering::Release);
-        };
-        if std::thread::Builder::new().name("refresh".into()).spawn(refresh).is_err() {
-            self.is_refreshing.store(false, Ordering::Release);
-        }
+    fn refresh_behind(&self) {
+        let Some(indexed) = &self.indexed else { return };
+        let live = Arc::clone(&indexed.live);
+        // What the kernel has told of need not be looked for. If the build fails, searches stay as slow as they are, and
+        // the next one tries again.
+        self.begin_build(indexed, None, move |observer| live.changed_paths(&|| observer.has_ended()));
     }
 
     /// The same, or nothing if there is no index.
@@ -188,6 +354,7 @@ impl Search {
         match indexed.live.snapshot(&|| call.has_ended()) {
             Ok(snapshot) => Ok(Some(snapshot)),
             Err(Unready::Missing | Unready::Damaged) => Ok(None),
+            Err(unready) if self.scans_without_index() && can_be_scanned(&unready) => Ok(None),
             Err(unready) => Err(self.unready(unready)),
         }
     }
@@ -281,7 +448,7 @@ impl Search {
         snapshot: &Snapshot,
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> io::Result<()> {
-        let walk = walk(self.root.path(), None, threads(), &|_| {}, has_ended)?;
+        let walk = walk(self.root.path(), None, threads(), &|_| {}, &|_| {}, has_ended)?;
         let passed = passed_over(self.root.path(), &walk, has_ended);
         let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
         summaries.passed = Some((Arc::clone(&snapshot.index), Arc::new(passed)));
@@ -302,6 +469,7 @@ impl Search {
             within,
             threads: threads(),
             limit: self.limit,
+            most: None,
         };
         build(&request, observer).map_err(|error| self.unready(error.into()))
     }
@@ -309,28 +477,52 @@ impl Search {
     /// The index as it lies on disk, with nothing over it unless the root is to be walked first.
     pub(crate) fn snapshot_on_disk(&self, is_fresh: bool) -> Result<Snapshot, Fault> {
         let indexed = self.indexed()?;
-        let snapshot = match is_fresh {
+        self.snapshot_of_disk(indexed, is_fresh).map_err(|unready| self.unready(unready))
+    }
+
+    fn snapshot_of_disk(&self, indexed: &Indexed, is_fresh: bool) -> Result<Snapshot, Unready> {
+        match is_fresh {
             true => {
                 indexed.live.do_not_watch("one search only");
                 indexed.live.snapshot(&|| false)
             }
             false => indexed.live.snapshot_on_disk(),
-        };
-        snapshot.map_err(|unready| self.unready(unready))
+        }
     }
 
-    fn indexed(&self) -> Result<&Indexed, Fault> {
+    /// The same for a search for text: where there is no index that can be used, the files alone.
+    pub(crate) fn snapshot_on_disk_or_files(
+        &self,
+        within: Option<Within>,
+        is_fresh: bool,
+    ) -> Result<Snapshot, Fault> {
+        if self.indexing == Indexing::Manual {
+            return self.snapshot_on_disk(is_fresh);
+        }
+        self.check_root()?;
+        if let Some(indexed) = &self.indexed {
+            match self.snapshot_of_disk(indexed, is_fresh) {
+                Ok(snapshot) => return Ok(snapshot),
+                Err(unready) if can_be_scanned(&unready) => {}
+                Err(unready) => return Err(self.unready(unready)),
+            }
+        }
+        self.list_files(within, &|| false)
+    }
+
+    fn check_root(&self) -> Result<(), Fault> {
         self.root.check().map_err(|problem| {
             let message = format!("the root, {}, {problem}", self.root.path().display());
             Fault::new(ErrorCode::CapabilityMissing, message)
                 .hint("see that it is there and may be read, and start the server again if it is another one")
-        })?;
+        })
+    }
+
+    fn indexed(&self) -> Result<&Indexed, Fault> {
+        self.check_root()?;
         self.indexed.as_ref().ok_or_else(|| {
-            Fault::new(
-                ErrorCode::CapabilityMissing,
-                "there is no state folder, where the index would be kept",
-            )
-            .hint("start the server with --state-dir (PINTLE_STATE_DIR), outside the root")
+            Fault::new(ErrorCode::CapabilityMissing, NO_STATE_FOLDER)
+                .hint("name one outside the root with --state-dir (PINTLE_STATE_DIR)")
         })
     }
 
@@ -339,8 +531,8 @@ impl Search {
         let hint = "call index_build, or run `pintle index`; until then read files with text.read";
         let damaged = "a server builds it anew by itself: search again in a while, or call index_build to wait for it; without a server run `pintle index`";
         match unready {
-            Unready::Missing if self.is_refreshing.load(Ordering::Acquire) => {
-                Fault::new(ErrorCode::NoIndex, "the index is being built anew")
+            Unready::Missing if self.background.progress().is_some() => {
+                Fault::new(ErrorCode::NoIndex, "the index is being built")
                     .hint("search again in a while, or call index_build to wait for it")
             }
             Unready::Missing => {
@@ -362,6 +554,44 @@ impl Search {
     }
 }
 
+impl Drop for Search {
+    fn drop(&mut self) {
+        self.background.stop();
+    }
+}
+
+const NO_STATE_FOLDER: &str = "there is no state folder, where the index would be kept";
+
+/// Whether the files can answer where the index cannot.
+fn can_be_scanned(unready: &Unready) -> bool {
+    match unready {
+        Unready::Missing | Unready::Damaged => true,
+        Unready::Failed(error) => is_unusable_folder(error),
+        Unready::Ended | Unready::TooLarge { .. } => false,
+    }
+}
+
+/// Whether an error tells that the state folder cannot be used, rather than that something ran out.
+fn is_unusable_folder(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::NotFound
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::AlreadyExists
+    )
+}
+
+/// Why a root is not indexed unasked, if it is not: most of what lies there has nothing to do with the work at hand.
+fn unsuited(root: &Path, home: Option<&Path>) -> Option<&'static str> {
+    if root.parent().is_none() {
+        return Some("the root is `/`");
+    }
+    let home = home.and_then(|home| home.canonicalize().ok())?;
+    home.starts_with(root).then_some("the root is the home folder, or above it")
+}
+
 /// The fault of an index that could not be read or written, which says nothing about what is in it.
 fn failed(error: &io::Error) -> Fault {
     let upstream = |message: String, reason: &str| {
@@ -372,11 +602,7 @@ fn failed(error: &io::Error) -> Fault {
             upstream(format!("the disk is full: the index could not be written ({error})"), "no_space")
                 .hint("free some space where the state folder is, and call again; the old index still answers")
         }
-        io::ErrorKind::PermissionDenied
-        | io::ErrorKind::NotFound
-        | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::NotADirectory
-        | io::ErrorKind::AlreadyExists => {
+        _ if is_unusable_folder(error) => {
             let message = format!("the state folder cannot be used: {error}");
             Fault::new(ErrorCode::CapabilityMissing, message)
                 .hint("name one that can be written with --state-dir (PINTLE_STATE_DIR)")

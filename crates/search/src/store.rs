@@ -64,6 +64,19 @@ pub(crate) struct Part {
     pub(crate) seal: u64,
 }
 
+impl Manifest {
+    /// Of no segments.
+    pub(crate) fn blank(root: Vec<u8>, limit: u64) -> Self {
+        Self { version: VERSION, root, generation: 0, built_at: 0, limit, segments: Vec::new() }
+    }
+
+    /// Whether every segment has its words, and whether every one has its names.
+    pub(crate) fn has_ranked(&self) -> (bool, bool) {
+        let all = |has: fn(&Parts) -> bool| self.segments.iter().all(has);
+        (all(|parts| parts.words.is_some()), all(|parts| parts.names.is_some()))
+    }
+}
+
 impl Parts {
     fn files(&self) -> impl Iterator<Item = &str> {
         [Some(&self.text), self.words.as_ref(), self.names.as_ref()]
@@ -104,14 +117,7 @@ impl Store {
 
     /// A manifest of no segments.
     pub(crate) fn blank(&self, limit: u64) -> Manifest {
-        Manifest {
-            version: VERSION,
-            root: self.root.clone(),
-            generation: 0,
-            built_at: 0,
-            limit,
-            segments: Vec::new(),
-        }
+        Manifest::blank(self.root.clone(), limit)
     }
 
     /// The present manifest; nothing if there is none. An error of kind `InvalidData` tells that it is torn or foreign.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::{
     index::Index,
     live::{Overlay, Snapshot},
+    look::{Changed, Looked},
     query::may_read,
     segment::{KnownFile, State, Torn},
     walk::{Passed, PassedOver},
@@ -31,6 +32,35 @@ pub(crate) struct Summary {
     pub(crate) pending: u64,
 }
 
+/// What a search saw of the files that it looked into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    files: u64,
+    binary: u64,
+    too_large: u64,
+    unreadable: u64,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, looked: Looked) {
+        match looked {
+            Looked::AsKnown | Looked::Changed(Changed::Text) => self.files += 1,
+            Looked::Changed(Changed::Binary) => self.binary += 1,
+            Looked::Changed(Changed::TooLarge) => self.too_large += 1,
+            Looked::Changed(Changed::Unreadable) => self.unreadable += 1,
+            // It was removed between the walk and the search.
+            Looked::Changed(Changed::Gone) => {}
+        }
+    }
+
+    pub(crate) fn join(&mut self, other: Self) {
+        self.files += other.files;
+        self.binary += other.binary;
+        self.too_large += other.too_large;
+        self.unreadable += other.unreadable;
+    }
+}
+
 /// Which searches can be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -45,12 +75,8 @@ pub(crate) struct Ready {
 
 impl Ready {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
-        let segments = &snapshot.manifest.segments;
-        Self {
-            text: true,
-            words: segments.iter().all(|parts| parts.words.is_some()),
-            symbols: segments.iter().all(|parts| parts.names.is_some()),
-        }
+        let (words, symbols) = snapshot.manifest.has_ranked();
+        Self { text: true, words: snapshot.is_indexed() && words, symbols: snapshot.is_indexed() && symbols }
     }
 }
 
@@ -65,6 +91,18 @@ impl Summary {
         }
         summary.pass(&index.passed()?, scopes);
         Ok(summary)
+    }
+
+    /// The account of a scan.
+    pub(crate) fn of_scan(seen: Seen) -> Self {
+        let skipped = [
+            (State::Binary, seen.binary),
+            (State::TooLarge, seen.too_large),
+            (State::Unreadable, seen.unreadable),
+        ];
+        let skipped = skipped.into_iter().filter(|(_, count)| *count > 0);
+        let skipped = skipped.filter_map(|(state, count)| Some((skipped_for(state)?, count)));
+        Self { files: seen.files, skipped: skipped.collect(), ..Self::default() }
     }
 
     /// Counts anew what was passed over.
@@ -99,7 +137,7 @@ impl Summary {
     }
 
     fn add(&mut self, file: &KnownFile) {
-        match skipped(file.state) {
+        match skipped_for(file.state) {
             Some(reason) => *self.skipped.entry(reason).or_default() += 1,
             None => {
                 self.files += 1;
@@ -117,7 +155,7 @@ impl Summary {
             }
             counts.retain(|_, count| *count > 0);
         };
-        match skipped(file.state) {
+        match skipped_for(file.state) {
             Some(reason) => take(&mut self.skipped, reason),
             None => {
                 self.files -= 1;
@@ -133,7 +171,7 @@ fn language(file: &KnownFile) -> &'static str {
 }
 
 /// Why a file is not searched, if it is not.
-fn skipped(state: State) -> Option<&'static str> {
+fn skipped_for(state: State) -> Option<&'static str> {
     match state {
         State::Indexed | State::Whole => None,
         State::Binary => Some("binary"),
@@ -142,12 +180,15 @@ fn skipped(state: State) -> Option<&'static str> {
     }
 }
 
+/// Files that a rule leaves out.
+pub(crate) const IGNORED: &str = "ignored_by_rule";
+
 fn name(reason: Passed) -> &'static str {
     match reason {
-        Passed::Ignored => "ignored",
-        Passed::Git => "git",
-        Passed::Link => "link",
-        Passed::Special => "special",
+        Passed::Ignored => IGNORED,
+        Passed::Git => "inside_git",
+        Passed::Link => "symbolic_link",
+        Passed::Special => "special_file",
         Passed::Unreadable => "unreadable_folder",
     }
 }

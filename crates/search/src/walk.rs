@@ -61,30 +61,87 @@ impl Passed {
 /// How many things a walk passed over, by folder and reason.
 pub(crate) type PassedOver = BTreeMap<Vec<u8>, BTreeMap<Passed, u64>>;
 
-/// Walks the root. `within` narrows it to some files and folders. `enter` is called for each folder before it is read.
+/// The paths of the files that a walk found, without looking at any of them.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// In order.
+    pub(crate) files: Vec<Vec<u8>>,
+    /// The folders that were entered, the root first.
+    pub(crate) folders: Vec<Vec<u8>>,
+    /// What the walk was narrowed to.
+    pub(crate) within: Option<Within>,
+}
+
+/// Walks the root. `within` narrows it to some files and folders. `enter` is called for each folder before it is read,
+/// and `found` with the size of each file.
 pub(crate) fn walk(
     root: &Path,
     within: Option<&Within>,
     threads: usize,
     enter: &(dyn Fn(&[u8]) + Sync),
+    found: &(dyn Fn(u64) + Sync),
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<Walk> {
-    let walker = match within {
-        None => builder(root)?.threads(threads).build_parallel(),
-        Some(within) => {
-            let (within, length) = (within.clone(), root.as_os_str().len());
-            let mut builder = builder(root)?;
-            builder.filter_entry(move |entry| {
-                entry.depth() == 0 || within.admits(relative(entry.path(), length))
-            });
-            builder.threads(1).build_parallel()
+    let threads = if within.is_some() { 1 } else { threads };
+    let stamped = |path: &Path, relative: &[u8]| match Stamp::of_path(path) {
+        Ok((stamp, FileType::RegularFile)) => {
+            found(stamp.size);
+            Some(Found { path: relative.to_owned(), stamp })
         }
+        _ => None,
     };
-    let all = Mutex::new(Walk::default());
-    let failure = Mutex::new(None);
+    let (files, folders) = visit(root, within, threads, enter, &stamped, has_ended)?;
+    Ok(Walk { files, folders })
+}
+
+/// Walks the root, or some files and folders in it, for the paths of files alone.
+pub(crate) fn list(
+    root: &Path,
+    within: Option<Within>,
+    threads: usize,
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> io::Result<Listing> {
+    let path = |_: &Path, relative: &[u8]| Some(relative.to_owned());
+    let (files, folders) = visit(root, within.as_ref(), threads, &|_| {}, &path, has_ended)?;
+    Ok(Listing { files, folders, within })
+}
+
+/// Something that a walk gathers of each file, in the order of paths.
+trait Gathered: Send {
+    fn path(&self) -> &[u8];
+}
+
+impl Gathered for Found {
+    fn path(&self) -> &[u8] {
+        &self.path
+    }
+}
+
+impl Gathered for Vec<u8> {
+    fn path(&self) -> &[u8] {
+        self
+    }
+}
+
+/// Walks, and gathers what `take` makes of each file, and the folders that were entered.
+fn visit<T: Gathered>(
+    root: &Path,
+    within: Option<&Within>,
+    threads: usize,
+    enter: &(dyn Fn(&[u8]) + Sync),
+    take: &(dyn Fn(&Path, &[u8]) -> Option<T> + Sync),
+    has_ended: &(dyn Fn() -> bool + Sync),
+) -> io::Result<(Vec<T>, Vec<Vec<u8>>)> {
     let length = root.as_os_str().len();
-    walker.run(|| {
-        let mut part = Part { walk: Walk::default(), all: &all };
+    let mut builder = builder(root)?;
+    if let Some(within) = within.cloned() {
+        builder
+            .filter_entry(move |entry| entry.depth() == 0 || within.admits(relative(entry.path(), length)));
+    }
+    let all = Mutex::new((Vec::new(), Vec::new()));
+    let failure = Mutex::new(None);
+    builder.threads(threads).build_parallel().run(|| {
+        let mut part = Part { files: Vec::new(), folders: Vec::new(), all: &all };
         let failure = &failure;
         Box::new(move |entry| {
             if has_ended() {
@@ -105,13 +162,9 @@ pub(crate) fn walk(
             match entry.file_type() {
                 Some(kind) if kind.is_dir() => {
                     enter(path);
-                    part.walk.folders.push(path.to_owned());
+                    part.folders.push(path.to_owned());
                 }
-                Some(kind) if kind.is_file() => {
-                    if let Ok((stamp, FileType::RegularFile)) = Stamp::of_path(entry.path()) {
-                        part.walk.files.push(Found { path: path.to_owned(), stamp });
-                    }
-                }
+                Some(kind) if kind.is_file() => part.files.extend(take(entry.path(), path)),
                 _ => {}
             }
             WalkState::Continue
@@ -123,10 +176,11 @@ pub(crate) fn walk(
     if has_ended() {
         return Err(io::ErrorKind::Interrupted.into());
     }
-    let mut walk = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-    walk.files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    walk.folders.sort_unstable();
-    Ok(walk)
+    let (mut files, mut folders) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // This sort takes rows that are in order as they are, and each thread has put its own in order.
+    files.sort_by(|one, other| one.path().cmp(other.path()));
+    folders.sort_unstable();
+    Ok((files, folders))
 }
 
 /// Whether the system has run out of something that a walk needs.
@@ -136,16 +190,18 @@ fn is_exhaustion(error: &ignore::Error) -> bool {
 }
 
 /// One thread's part of a walk; joins the whole when the thread is done.
-struct Part<'a> {
-    walk: Walk,
-    all: &'a Mutex<Walk>,
+struct Part<'a, T: Gathered> {
+    files: Vec<T>,
+    folders: Vec<Vec<u8>>,
+    all: &'a Mutex<(Vec<T>, Vec<Vec<u8>>)>,
 }
 
-impl Drop for Part<'_> {
+impl<T: Gathered> Drop for Part<'_, T> {
     fn drop(&mut self) {
+        self.files.sort_unstable_by(|one, other| one.path().cmp(other.path()));
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.files.append(&mut self.walk.files);
-        all.folders.append(&mut self.walk.folders);
+        all.0.append(&mut self.files);
+        all.1.append(&mut self.folders);
     }
 }
 
@@ -212,11 +268,31 @@ fn relative(path: &Path, root_length: usize) -> &[u8] {
 
 /// Counts what a walk did not yield, folder by folder.
 pub(crate) fn passed_over(root: &Path, walk: &Walk, has_ended: &dyn Fn() -> bool) -> PassedOver {
-    let found = walk.files.iter().map(|file| file.path.as_slice()).collect::<HashSet<_>>();
-    let entered = walk.folders.iter().map(Vec::as_slice).collect::<HashSet<_>>();
+    let found = walk.files.iter().map(|file| file.path.as_slice()).collect();
+    count_passed_over(root, &found, &walk.folders, has_ended)
+}
+
+impl Listing {
+    /// Counts what the walk did not yield, folder by folder.
+    pub(crate) fn passed_over(&self, root: &Path, has_ended: &dyn Fn() -> bool) -> PassedOver {
+        let found = self.files.iter().map(Vec::as_slice).collect();
+        // On the way to what the walk was narrowed to, other things were passed by.
+        let is_covered = |folder: &&Vec<u8>| self.within.as_ref().is_none_or(|within| within.covers(folder));
+        let folders = self.folders.iter().filter(is_covered).cloned().collect::<Vec<_>>();
+        count_passed_over(root, &found, &folders, has_ended)
+    }
+}
+
+fn count_passed_over(
+    root: &Path,
+    found: &HashSet<&[u8]>,
+    folders: &[Vec<u8>],
+    has_ended: &dyn Fn() -> bool,
+) -> PassedOver {
+    let entered = folders.iter().map(Vec::as_slice).collect::<HashSet<_>>();
     let mut counts = PassedOver::new();
     // Folders with the reason for which they were not entered, if they were not.
-    let mut folders = walk.folders.iter().map(|folder| (folder.clone(), None)).collect::<Vec<_>>();
+    let mut folders = folders.iter().map(|folder| (folder.clone(), None)).collect::<Vec<_>>();
     while let Some((folder, reason)) = folders.pop() {
         if has_ended() {
             break;
@@ -268,7 +344,7 @@ mod tests {
     use super::*;
 
     fn files(root: &Path, within: Option<&Within>) -> Vec<String> {
-        let walk = walk(root, within, 2, &|_| {}, &|| false).expect("a walk");
+        let walk = walk(root, within, 2, &|_| {}, &|_| {}, &|| false).expect("a walk");
         walk.files.into_iter().map(|file| String::from_utf8(file.path).expect("text")).collect()
     }
 
@@ -316,7 +392,7 @@ mod tests {
             ("out/.pintle-tmp", ""),
         ]);
         std::os::unix::fs::symlink("one.txt", root.path().join("a/link")).expect("a link");
-        let walk = walk(root.path(), None, 2, &|_| {}, &|| false).expect("a walk");
+        let walk = walk(root.path(), None, 2, &|_| {}, &|_| {}, &|| false).expect("a walk");
         let counted = passed_over(root.path(), &walk, &|| false);
         let of = |folder: &str| counted.get(folder.as_bytes()).cloned().unwrap_or_default();
         assert_eq!(of("a"), BTreeMap::from([(Passed::Ignored, 1), (Passed::Link, 1)]));

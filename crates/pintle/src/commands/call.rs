@@ -23,6 +23,7 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         timeouts: workspace.timeouts.clone(),
         ..Options::default()
     };
+    let workspace = workspace.without_background();
     let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?;
     let request = CallRequest {
         id: None,

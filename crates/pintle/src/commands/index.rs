@@ -60,10 +60,10 @@ fn explain(reason: &str) -> &str {
         "too_large" => "too large (see --max-file-bytes)",
         "unreadable" => "unreadable",
         "unreadable_folder" => "unreadable folders",
-        "ignored" => "ignored (by .gitignore, .ignore or .rgignore)",
-        "git" => "of git's own",
-        "link" => "links",
-        "special" => "neither files nor folders",
+        "ignored_by_rule" => "ignored by a rule (in .gitignore, .ignore or .rgignore)",
+        "inside_git" => "inside `.git`",
+        "symbolic_link" => "symbolic links",
+        "special_file" => "neither files nor folders",
         other => other,
     }
 }

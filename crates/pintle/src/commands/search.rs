@@ -25,7 +25,7 @@ use crate::{
 pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
     let (workspace, _) = Workspace::read(std::mem::take(&mut arguments.workspace))?;
     workspace.refuse_state_inside_root()?;
-    let search = workbench::open_search(&workspace)?;
+    let search = workbench::open_search(&workspace.without_background())?;
     if arguments.regex {
         arguments.matching = MatchHow::Regex;
     }
@@ -37,9 +37,11 @@ pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
         true => print_lines(&search, &arguments),
         false => print_hits(&search, &arguments),
     };
-    let found = printed.map_err(|fault| fault.to_string())?;
-    if !arguments.fresh {
-        tell_what_is_trusted();
+    let Printed { found, is_indexed } = printed.map_err(|fault| fault.to_string())?;
+    match is_indexed {
+        true if !arguments.fresh => notices::plain(TRUSTED),
+        true => {}
+        false => notices::plain(UNINDEXED),
     }
     match found {
         Ok(0) => Ok(ExitCode::from(1)),
@@ -51,9 +53,18 @@ pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
 }
 
 /// New files are not seen without a walk.
-fn tell_what_is_trusted() {
-    let note = "answered from the index; what is new since it was built, in new or changed files, is found with --fresh";
-    notices::plain(note);
+const TRUSTED: &str =
+    "answered from the index; what is new since it was built, in new or changed files, is found with --fresh";
+
+/// Every file was read.
+const UNINDEXED: &str =
+    "answered without an index, by reading all files; `pintle index` builds one, which makes searches faster";
+
+/// What was printed.
+struct Printed {
+    /// How many hits; an error if they could not be written.
+    found: io::Result<u64>,
+    is_indexed: bool,
 }
 
 /// How a hit is written.
@@ -92,12 +103,13 @@ const NUMBER: Style = AnsiColor::Green.on_default();
 const MATCH: Style = AnsiColor::Red.on_default().bold();
 
 /// All lines that match, as fast as they are found.
-fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<io::Result<u64>, Fault> {
+fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<Printed, Fault> {
     let look = Look::new(arguments);
     let question = LineSearch {
         query: &arguments.query,
         is_regex: arguments.matching == MatchHow::Regex,
         case: case(arguments),
+        is_word: arguments.word,
         globs: &arguments.path,
         language: arguments.lang.as_deref(),
         top: arguments.top,
@@ -112,14 +124,16 @@ fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<io::Resul
     let format = |line: &MatchedLine<'_>, out: &mut Vec<u8>| write_line(line, &look, out);
     let mut stdout = io::stdout().lock();
     let printed = search.print_lines(&question, arguments.fresh, &format, &mut stdout)?;
-    Ok(printed.and_then(|printed| {
+    let is_indexed = printed.as_ref().map_or(true, |printed| printed.is_indexed);
+    let found = printed.and_then(|printed| {
         stdout.flush()?;
         for path in printed.missed {
             notices::warning(&format!("{} could not be read", String::from_utf8_lossy(&path)));
         }
         tell_of_other_limit(printed.other_limit);
         Ok(printed.count)
-    }))
+    });
+    Ok(Printed { found, is_indexed })
 }
 
 fn tell_of_other_limit(other_limit: Option<String>) {
@@ -131,8 +145,8 @@ fn tell_of_other_limit(other_limit: Option<String>) {
 fn case(arguments: &SearchArguments) -> Case {
     match (arguments.case, arguments.ignore_case, arguments.case_sensitive) {
         (Some(CaseHow::Insensitive), ..) | (_, true, _) => Case::Insensitive,
-        (Some(CaseHow::Sensitive), ..) | (.., true) => Case::Sensitive,
-        _ => Case::Smart,
+        (Some(CaseHow::Smart), ..) => Case::Smart,
+        _ => Case::Sensitive,
     }
 }
 
@@ -187,7 +201,7 @@ fn shown(text: &[u8], look: &Look, out: &mut Vec<u8>) {
 }
 
 /// Ranked hits, and all as JSON.
-fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result<u64>, Fault> {
+fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<Printed, Fault> {
     let mut question = json!({
         "query": arguments.query,
         "match": match arguments.matching {
@@ -197,6 +211,7 @@ fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result
             MatchHow::Symbol => "symbol",
         },
         "context": arguments.context,
+        "word": arguments.word,
     });
     let is_cased = arguments.case.is_some() || arguments.ignore_case || arguments.case_sensitive;
     if is_cased {
@@ -217,11 +232,11 @@ fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result
     }
     let is_ranked = matches!(arguments.matching, MatchHow::Words | MatchHow::Symbol);
     let top = arguments.top.or(is_ranked.then_some(50));
-    let Answer { json, hits, other_limit } = search.answer(question, top, arguments.fresh)?;
+    let Answer { json, hits, other_limit, is_indexed } = search.answer(question, top, arguments.fresh)?;
     tell_of_other_limit(other_limit);
     if arguments.json {
         output::json(&json);
-        return Ok(Ok(hits.len() as u64));
+        return Ok(Printed { found: Ok(hits.len() as u64), is_indexed });
     }
     let printer = Printer { look: Look::new(arguments), has_context: arguments.context > 0 };
     let mut out = Vec::new();
@@ -229,7 +244,8 @@ fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<io::Result
         printer.write(of_file, &mut out);
     }
     let mut stdout = io::stdout().lock();
-    Ok(stdout.write_all(&out).and_then(|()| stdout.flush()).map(|()| hits.len() as u64))
+    let found = stdout.write_all(&out).and_then(|()| stdout.flush()).map(|()| hits.len() as u64);
+    Ok(Printed { found, is_indexed })
 }
 
 /// Writes ranked hits with the lines around them.

@@ -8,7 +8,14 @@ mod ranked;
 mod spans;
 mod text;
 
-use std::{fs, io, sync::OnceLock, time::Instant};
+use std::{
+    fs, io,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
 
 pub(crate) use changes::{Changes, changes};
 pub(crate) use ranked::{NAMES, RANKED_LIMIT, WORDS, definitions};
@@ -46,6 +53,19 @@ pub enum Phase {
     Symbols,
 }
 
+impl Phase {
+    /// In one word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "wait",
+            Self::Walk => "walk",
+            Self::Text => "text",
+            Self::Words => "words",
+            Self::Symbols => "symbols",
+        }
+    }
+}
+
 /// Is told how far a build is, and says when it must end.
 pub trait Observer: Sync {
     /// `done` of `total` bytes, or of files where there are no bytes to be counted.
@@ -66,6 +86,20 @@ pub(crate) struct Build<'a> {
     pub(crate) threads: usize,
     /// The largest file that is indexed.
     pub(crate) limit: u64,
+    /// The largest tree that a first index is built of; nothing if somebody has asked for it.
+    pub(crate) most: Option<Most>,
+}
+
+/// How large a tree may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Most {
+    /// Of what is indexed although nobody has asked for it.
+    pub(crate) const UNASKED: Self = Self { files: 200_000, bytes: 5_000_000_000 };
 }
 
 /// What a build did.
@@ -77,6 +111,8 @@ pub(crate) struct Built {
     pub(crate) removed: u64,
     /// Why everything was read although only changes were asked for.
     pub(crate) rebuilt: Option<&'static str>,
+    /// Why nothing was built.
+    pub(crate) declined: Option<String>,
 }
 
 /// More segments than this are merged.
@@ -126,16 +162,31 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
     observer.step(Phase::Walk, 0, 0);
     // Without an index there is nothing that a part could be added to.
     let within = build.within.as_ref().filter(|_| present.is_some());
-    let walk = walk(build.root.path(), within, build.threads, &|_| {}, &has_ended)?;
+    let most = build.most.filter(|_| present.is_none());
+    let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let found = |size: u64| {
+        files.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(if size > build.limit { 0 } else { size }, Ordering::Relaxed);
+    };
+    let is_too_large = || {
+        most.is_some_and(|most| {
+            files.load(Ordering::Relaxed) > most.files || bytes.load(Ordering::Relaxed) > most.bytes
+        })
+    };
+    let walk =
+        walk(build.root.path(), within, build.threads, &|_| {}, &found, &|| has_ended() || is_too_large());
+    if let Some(Most { files, bytes }) = most.filter(|_| is_too_large()) {
+        let gigabytes = bytes as f64 / 1e9;
+        let reason = format!("the root has more than {files} files or {gigabytes} GB of text");
+        return Ok(Built { generation: old_generation, declined: Some(reason), ..Built::default() });
+    }
+    let walk = walk?;
     let passed = within.is_none().then(|| passed_over(build.root.path(), &walk, &has_ended));
     observer.step(Phase::Walk, walk.files.len() as u64, walk.files.len() as u64);
 
     // An index that is complete answers until the next one is: what has changed meanwhile lies over it. The first one
     // answers as soon as it has something to say.
-    let is_complete = |manifest: &Manifest| {
-        manifest.segments.iter().all(|parts| parts.words.is_some() && parts.names.is_some())
-    };
-    let in_phases = !present.as_ref().is_some_and(|(_, manifest)| is_complete(manifest));
+    let in_phases = present.as_ref().is_none_or(|(_, manifest)| manifest.has_ranked() != (true, true));
     let mut built = Built { generation: old_generation, rebuilt, ..Built::default() };
     let mut manifest;
     match present {
@@ -266,7 +317,7 @@ fn with_older_changes(
     paths.dedup();
     manifest.segments.truncate(1);
     let within = Within::new(paths.iter().cloned());
-    let mut walk: Walk = walk(build.root.path(), Some(&within), 1, &|_| {}, has_ended)?;
+    let mut walk: Walk = walk(build.root.path(), Some(&within), 1, &|_| {}, &|_| {}, has_ended)?;
     walk.files.retain(|found| paths.binary_search(&found.path).is_ok());
     let is_found = |path: &Vec<u8>| walk.files.binary_search_by(|found| found.path.cmp(path)).is_ok();
     let removed = paths.into_iter().filter(|path| !is_found(path)).collect();
@@ -278,4 +329,56 @@ pub(crate) fn threads() -> usize {
     // Asking reads several files.
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(2, usize::from).clamp(1, 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody watches, and nobody ends it.
+    struct Unobserved;
+
+    impl Observer for Unobserved {
+        fn step(&self, _: Phase, _: u64, _: u64) {}
+
+        fn has_ended(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_first_index_is_not_built_unasked_of_a_tree_that_is_too_large() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("root");
+        fs::create_dir(&path).expect("a root");
+        for name in ["a", "b", "c"] {
+            fs::write(path.join(name), "text\n").expect("writes");
+        }
+        fs::write(path.join("large"), "x".repeat(100)).expect("writes");
+        let root = Root::open(&path).expect("a root");
+        let store = Store::new(&folder.path().join("state"), &path);
+        let built = |most| {
+            let request = Build {
+                root: &root,
+                store: &store,
+                mode: Mode::Incremental,
+                within: None,
+                threads: 2,
+                limit: 50,
+                most,
+            };
+            build(&request, &Unobserved).expect("builds")
+        };
+        for most in [Most { files: 3, bytes: 1000 }, Most { files: 10, bytes: 14 }] {
+            let declined = built(Some(most)).declined;
+            assert!(declined.is_some_and(|reason| reason.contains("more than")), "{most:?}");
+            assert!(store.manifest().expect("readable").is_none(), "{most:?}");
+        }
+        // A file that is not searched for its size does not count as text.
+        assert_eq!(built(Some(Most { files: 4, bytes: 15 })).declined, None);
+        // What is there is kept up, however large it has become.
+        fs::write(path.join("d"), "more\n").expect("writes");
+        let refreshed = built(Some(Most { files: 1, bytes: 1 }));
+        assert_eq!((refreshed.declined, refreshed.read), (None, 1));
+    }
 }

@@ -26,7 +26,7 @@ use crate::{
     segment::Torn,
     stamp::Stamp,
     store::{Generation, Manifest, ManifestFile, Store},
-    walk::{Walk, Within, absolute, walk},
+    walk::{Listing, Walk, Within, absolute, walk},
 };
 use rustix::fs::FileType;
 use watch::Watch;
@@ -37,6 +37,38 @@ pub(crate) struct Snapshot {
     pub(crate) index: Arc<Index>,
     pub(crate) overlay: Arc<Overlay>,
     pub(crate) manifest: Arc<Manifest>,
+    /// The files of the root, where there is no index: each of them is looked into.
+    pub(crate) listing: Option<Arc<Listing>>,
+}
+
+impl Snapshot {
+    /// All files that a walk has found, with nothing known of them. Files over `limit` bytes are not searched.
+    pub(crate) fn of_listing(listing: Listing, limit: u64) -> Self {
+        Self {
+            index: Arc::new(Index { generation: 0, segments: Vec::new() }),
+            overlay: Arc::default(),
+            manifest: Arc::new(Manifest::blank(Vec::new(), limit)),
+            listing: Some(Arc::new(listing)),
+        }
+    }
+
+    /// Hands out the path of each file, in no particular order, until that is enough. What cannot be read of an index is
+    /// left out.
+    pub(crate) fn each_path(&self, take: &mut dyn FnMut(&[u8]) -> bool) {
+        if let Some(listing) = &self.listing {
+            let _ = listing.files.iter().all(|path| take(path));
+            return;
+        }
+        let indexed = self.index.places().filter_map(|place| self.index.path(place).ok());
+        let indexed = indexed.filter(|path| !self.overlay.contains(path));
+        let changed = self.overlay.files().map(|(path, _)| path);
+        let _ = indexed.chain(changed).all(take);
+    }
+
+    /// Whether an index answers.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.listing.is_none()
+    }
 }
 
 /// Why there is no snapshot.
@@ -160,7 +192,12 @@ impl Live {
     /// The index as it lies on disk.
     pub(crate) fn snapshot_on_disk(&self) -> Result<Snapshot, Unready> {
         let Generation { index, manifest, .. } = self.store.open()?.ok_or(Unready::Missing)?;
-        Ok(Snapshot { index: Arc::new(index), overlay: Arc::default(), manifest: Arc::new(manifest) })
+        Ok(Snapshot {
+            index: Arc::new(index),
+            overlay: Arc::default(),
+            manifest: Arc::new(manifest),
+            listing: None,
+        })
     }
 
     /// Changes from outside are to be seen by walking.
@@ -194,7 +231,12 @@ impl Live {
         }
         outcome?;
         let Some(opened) = &state.opened else { return Err(Unready::Missing) };
-        Ok(Snapshot { index, overlay: Arc::clone(&state.overlay), manifest: Arc::clone(&opened.manifest) })
+        Ok(Snapshot {
+            index,
+            overlay: Arc::clone(&state.overlay),
+            manifest: Arc::clone(&opened.manifest),
+            listing: None,
+        })
     }
 
     /// Opens the present generation if it is not the one that is open.
@@ -295,7 +337,7 @@ impl Live {
                 *problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
             }
         };
-        let walk = walk(self.root.path(), within, threads(), &enter, has_ended)?;
+        let walk = walk(self.root.path(), within, threads(), &enter, &|_| {}, has_ended)?;
         Ok((walk, problem.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 

@@ -34,18 +34,28 @@ pub(crate) enum Syntax {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Case {
     /// Unless the query has a letter in upper case.
-    #[default]
     Smart,
     /// No.
+    #[default]
     Sensitive,
     /// Yes.
     Insensitive,
+}
+
+/// What a query means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    pub(crate) syntax: Syntax,
+    pub(crate) case: Case,
+    /// Whether a match must stand between borders of words.
+    pub(crate) is_word: bool,
 }
 
 /// A query that is ready to be searched for.
 pub(crate) struct Pattern {
     expression: String,
     is_insensitive: bool,
+    is_word: bool,
     /// Made when something is there to be looked at: most of what is not in an index is found out sooner.
     matcher: OnceLock<RegexMatcher>,
     /// For lines that are so long that a search may have to be interrupted within one.
@@ -67,7 +77,8 @@ const AUTOMATON_LIMIT: usize = 32 << 20;
 
 impl Pattern {
     /// `Err` says what is wrong with the query.
-    pub(crate) fn new(query: &str, syntax: Syntax, case: Case) -> Result<Self, String> {
+    pub(crate) fn new(query: &str, meaning: Meaning) -> Result<Self, String> {
+        let Meaning { syntax, case, is_word } = meaning;
         let expression = match syntax {
             Syntax::Literal => regex_syntax::escape(query),
             Syntax::Regex => query.to_owned(),
@@ -82,10 +93,11 @@ impl Pattern {
         let is_literal = syntax == Syntax::Literal || !query.contains(is_meta_character);
         let is_plain = is_literal && !query.contains(['\n', '\0']);
         if !is_plain {
-            let made =
-                matcher_of(&expression, is_insensitive).map_err(|error| explain(&error.to_string()))?;
+            let made = matcher_of(&expression, is_insensitive, is_word)
+                .map_err(|error| explain(&error.to_string()))?;
             let _ = matcher.set(made);
         }
+        // A match that is a word is a match all the same, so what each of those must have holds for it, too.
         let parsed = if is_plain && !is_insensitive {
             Ok(Hir::literal(query.as_bytes()))
         } else {
@@ -99,7 +111,17 @@ impl Pattern {
         let requirement = parsed.map_or(Requirement::Anything, |expression| Requirement::of(&expression));
         let is_slow = syntax == Syntax::Regex;
         let stepwise = OnceLock::new();
-        Ok(Self { expression, is_insensitive, matcher, stepwise, is_slow, shortest, endings, requirement })
+        Ok(Self {
+            expression,
+            is_insensitive,
+            is_word,
+            matcher,
+            stepwise,
+            is_slow,
+            shortest,
+            endings,
+            requirement,
+        })
     }
 
     /// Where the first match in a line begins, if there is one; can be interrupted.
@@ -114,7 +136,11 @@ impl Pattern {
         if line.len() < self.shortest || !(self.endings.is_empty() || has_ending()) {
             return Ok(None);
         }
-        let make = || Stepwise::new(&self.expression, self.is_insensitive, SIZE_LIMIT, AUTOMATON_LIMIT);
+        let expression = match self.is_word {
+            true => &format!(r"\b{{start-half}}(?:{})\b{{end-half}}", self.expression),
+            false => &self.expression,
+        };
+        let make = || Stepwise::new(expression, self.is_insensitive, SIZE_LIMIT, AUTOMATON_LIMIT);
         match self.stepwise.get_or_init(make) {
             Some(stepwise) => stepwise.find(line, has_ended),
             None => Err(Unanswered::Unknown),
@@ -124,7 +150,8 @@ impl Pattern {
     /// What decides whether a line matches.
     pub(crate) fn matcher(&self) -> &RegexMatcher {
         self.matcher.get_or_init(|| {
-            matcher_of(&self.expression, self.is_insensitive).expect("a literal is an expression")
+            matcher_of(&self.expression, self.is_insensitive, self.is_word)
+                .expect("a literal is an expression")
         })
     }
 }
@@ -141,13 +168,18 @@ fn endings_of(expression: &Hir) -> Vec<Vec<u8>> {
     }
 }
 
-fn matcher_of(expression: &str, is_insensitive: bool) -> Result<RegexMatcher, grep_regex::Error> {
+fn matcher_of(
+    expression: &str,
+    is_insensitive: bool,
+    is_word: bool,
+) -> Result<RegexMatcher, grep_regex::Error> {
     // What ripgrep sets: matches stay in a line, and cannot hold NUL, which no text has.
     RegexMatcherBuilder::new()
         .multi_line(true)
         .unicode(true)
         .octal(false)
         .case_insensitive(is_insensitive)
+        .word(is_word)
         .line_terminator(Some(b'\n'))
         .dot_matches_new_line(false)
         .ban_byte(Some(0))
@@ -177,7 +209,8 @@ mod tests {
             ("[a-z]+(foo|bar)$", "some fox", None),
             ("[a-z]+(foo|bar)$", "some xfoo", Some(5)),
         ] {
-            let pattern = Pattern::new(expression, Syntax::Regex, Case::Sensitive).expect("an expression");
+            let meaning = Meaning { syntax: Syntax::Regex, case: Case::Sensitive, is_word: false };
+            let pattern = Pattern::new(expression, meaning).expect("an expression");
             let questions = std::cell::Cell::new(0);
             let has_ended = || {
                 questions.set(questions.get() + 1);

@@ -149,7 +149,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pattern::{Case, Pattern, Syntax};
+    use crate::pattern::{Case, Meaning, Pattern, Syntax};
 
     fn stepwise(expression: &str, is_insensitive: bool) -> Option<Stepwise> {
         Stepwise::new(expression, is_insensitive, 1 << 20, 1 << 16)
@@ -162,15 +162,20 @@ mod tests {
             expression in "(\\^|\\\\b)?(([abK]|ab|k|[a-c]|é|s|\\.){1,3}([+*?]|\\{2,3\\}|\\*\\?)?|\\(?(abc|a|bc)\\)?|\\((a|bcd)\\|(b|[kx]y)\\)){1,4}(\\$|\\\\b|\\\\B)?",
             line in "[abckKsxyé \u{212a}\u{17f}]{0,40}",
             is_insensitive in any::<bool>(),
+            is_word in any::<bool>(),
         ) {
             let case = if is_insensitive { Case::Insensitive } else { Case::Sensitive };
-            let pattern = Pattern::new(&expression, Syntax::Regex, case);
+            let meaning = Meaning { syntax: Syntax::Regex, case, is_word };
+            let pattern = Pattern::new(&expression, meaning);
             prop_assume!(pattern.is_ok());
             let pattern = pattern.expect("it was made");
             let found = pattern.matcher().find(line.as_bytes()).expect("it cannot fail");
             // Nor does what is asked before the automaton change the answer.
             if let Ok(answer) = pattern.find(line.as_bytes(), &|| false) {
                 prop_assert_eq!(answer, found.map(|found| found.start()), "{} {}", expression, line);
+            }
+            if is_word {
+                return Ok(());
             }
             let stepwise = stepwise(&expression, is_insensitive);
             // The matcher puts a group around an expression, so that it takes `a)(b`.

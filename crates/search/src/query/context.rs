@@ -8,11 +8,24 @@ use super::{
 };
 use crate::{live::Unready, root::Root};
 
+/// How many lines are shown before and after a hit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Around {
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+}
+
+impl Around {
+    pub(crate) fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
 /// How much of a file is read on either side; longer lines are not shown whole anyway.
 const REACH: u64 = 64 << 10;
 
 /// Adds the lines before and after each hit, unless the file has changed in the meantime.
-pub(crate) fn add(root: &Root, hits: &mut [Found], count: usize, room: &mut Room) -> Result<(), Unready> {
+pub(crate) fn add(root: &Root, hits: &mut [Found], around: Around, room: &mut Room) -> Result<(), Unready> {
     for of_file in hits.chunk_by_mut(|one, next| one.hit.raw_path == next.hit.raw_path) {
         let Ok((file, stamp)) = root.open_file(&of_file[0].hit.raw_path) else { continue };
         if stamp != of_file[0].stamp {
@@ -20,9 +33,9 @@ pub(crate) fn add(root: &Root, hits: &mut [Found], count: usize, room: &mut Room
         }
         for found in of_file {
             let before = read(&file, found.start.saturating_sub(REACH), found.start);
-            found.hit.before = lines_before(&before, count);
+            found.hit.before = lines_before(&before, around.before);
             let after = read(&file, found.end, (found.end + REACH).min(stamp.size));
-            found.hit.after = lines_after(&after, count);
+            found.hit.after = lines_after(&after, around.after);
             room.take(&found.hit)?;
         }
     }

@@ -6,6 +6,8 @@ use pintle_auth::Scopes;
 use pintle_contract::WorkspacePath;
 use pintle_symbols::Language;
 
+use crate::walk::Within;
+
 /// Says which files count.
 pub(crate) struct Filter<'a> {
     scopes: &'a Scopes,
@@ -34,9 +36,10 @@ impl<'a> Filter<'a> {
         Ok(Self { scopes, globs, language })
     }
 
-    /// Whether a file counts.
-    pub(crate) fn admits(&self, path: &[u8], language: u8) -> bool {
-        self.language.is_none_or(|wanted| wanted.id() == language)
+    /// Whether a file counts. Its language need not be known: to find it out takes longer than all the rest.
+    pub(crate) fn admits(&self, path: &[u8], language: Option<u8>) -> bool {
+        let language = || language.or_else(|| Language::of_path(path).map(Language::id));
+        self.language.is_none_or(|wanted| language() == Some(wanted.id()))
             && self.is_globbed(path)
             && may_read(self.scopes, path)
     }
@@ -57,6 +60,27 @@ impl<'a> Filter<'a> {
             matched.is_whitelist() || (globs.num_whitelists() == 0 && !matched.is_ignore())
         }
     }
+}
+
+/// The files and folders outside of which no glob of these admits anything; nothing if that is not clear.
+pub(crate) fn reach(globs: &[String], is_folder: impl Fn(&str) -> bool) -> Option<Within> {
+    let wanted = globs.iter().filter(|glob| !glob.starts_with('!')).collect::<Vec<_>>();
+    let targets = wanted.iter().map(|glob| start(&meant(glob, &is_folder))).collect::<Option<Vec<_>>>()?;
+    (!targets.is_empty()).then(|| Within::new(targets.into_iter().map(String::into_bytes)))
+}
+
+/// The path that all begin with that a glob can match; nothing if there is none.
+fn start(glob: &str) -> Option<String> {
+    // What stands at no fixed place, and what is read as a remark or trimmed.
+    let is_anchored = glob.trim_end_matches('/').contains('/');
+    if !is_anchored || glob.starts_with('#') || glob.trim() != glob {
+        return None;
+    }
+    let names = glob.strip_prefix('/').unwrap_or(glob).split('/').collect::<Vec<_>>();
+    let is_plain = |name: &&&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\', '!']);
+    let plain = names.iter().take_while(is_plain).copied().collect::<Vec<_>>();
+    let is_odd = plain.is_empty() || plain.iter().any(|name| ["", ".", ".."].contains(name));
+    (!is_odd).then(|| plain.join("/"))
 }
 
 /// Whether a caller may read a file of the index.
@@ -97,4 +121,39 @@ fn meant(glob: &str, is_folder: &impl Fn(&str) -> bool) -> String {
         return format!("{not}/{plain}");
     }
     format!("{not}{glob}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_glob_can_reach_is_the_path_that_it_begins_with() {
+        for (globs, expected) in [
+            (&["src"][..], Some(&["src"][..])),
+            (&["src/"], Some(&["src"])),
+            (&["/src", "!src/a"], Some(&["src"])),
+            (&["./src/a.rs"], Some(&["src/a.rs"])),
+            (&["src/**/*.rs", "docs/a.md"], Some(&["docs/a.md", "src"])),
+            (&["a.rs"], None),
+            (&["src", "*.rs"], None),
+            (&["!src"], None),
+            (&[], None),
+            (&["**/src"], None),
+            (&["."], None),
+            (&["./*.rs"], None),
+            (&["src//a.rs"], None),
+            (&["#src/a"], None),
+            (&["src/a "], None),
+            (&["{src,docs}/a"], None),
+        ] {
+            let globs = globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
+            let reach = reach(&globs, |path| path == "src");
+            let mut targets =
+                reach.as_ref().map(|reach| reach.targets().map(<[u8]>::to_vec).collect::<Vec<_>>());
+            targets.iter_mut().for_each(|targets| targets.sort_unstable());
+            let expected = expected.map(|paths| paths.iter().map(|path| path.as_bytes().to_vec()).collect());
+            assert_eq!(targets, expected, "{globs:?}");
+        }
+    }
 }

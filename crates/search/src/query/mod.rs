@@ -1,6 +1,7 @@
 //! Answering searches from a snapshot.
 
 mod context;
+mod count;
 mod cursor;
 mod filter;
 mod hit;
@@ -9,21 +10,28 @@ pub(crate) mod ranked;
 mod text;
 mod words;
 
+pub(crate) use context::Around;
+pub(crate) use count::{Counts, count_lines};
 pub(crate) use cursor::{Cursor, fingerprint};
-pub(crate) use filter::{Filter, may_read};
+pub(crate) use filter::{Filter, may_read, reach};
 pub(crate) use hit::Hit;
 pub(crate) use names::find_names;
 pub(crate) use text::{TextQuery, search_text};
 pub(crate) use words::find_words;
 
+use crate::summary::Seen;
+
 /// A page of hits.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) hits: Vec<Hit>,
-    /// How many there are, at least.
+    /// How many there are or, where that is not known, how many at least.
     pub(crate) total: u64,
+    pub(crate) is_total_exact: bool,
     /// Whether there are more after this page.
     pub(crate) has_more: bool,
     /// Where the next page begins.
     pub(crate) next: Option<Cursor>,
+    /// What the files were found to be that were looked into.
+    pub(crate) seen: Seen,
 }

@@ -44,14 +44,15 @@ pub(crate) fn find_names(
         });
     }
     let has_more = finding.found.len() > slice.end();
-    let mut page = Page { total: finding.total, has_more, ..Page::default() };
+    let mut page =
+        Page { total: finding.total, is_total_exact: finding.is_total_exact, has_more, ..Page::default() };
     let mut room = Room::new(slice.most_bytes);
     for found in finding.found.into_iter().take(slice.end()).skip(slice.start) {
         let path = parts[found.part].path(found.file)?;
         let Some(text) = ranked::read(root, path) else { continue };
         // A file may have changed since; without a watch nobody has told.
         let Some(definition) = text.current(&found, path) else { continue };
-        let mut hit = text.hit(path, definition.line.into(), definition.column.into(), slice.context);
+        let mut hit = text.hit(path, definition.line.into(), definition.column.into(), slice.around);
         hit.end_line = definition.end_line.into();
         hit.kind = Kind::from_id(definition.kind).map(Kind::name);
         hit.name = Some(found.name);

@@ -7,7 +7,7 @@ use pintle_ranked::{Definition, Found, Names, Words};
 use pintle_symbols::{Language, Outliner};
 use sha2::{Digest, Sha256};
 
-use super::{Cursor, Filter, Hit, context, hit::cut_text, text::hex};
+use super::{Around, Cursor, Filter, Hit, context, hit::cut_text, text::hex};
 use crate::{
     build::{RANKED_LIMIT, definitions},
     index::{Index, Place},
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct Slice {
     pub(crate) start: usize,
     pub(crate) top: usize,
-    pub(crate) context: usize,
+    pub(crate) around: Around,
     /// How many bytes of text may be gathered.
     pub(crate) most_bytes: usize,
     pub(crate) fingerprint: u64,
@@ -84,14 +84,14 @@ impl<'a> Part<'a> {
                     segment.is_alive(file)
                         && index.path(place).is_ok_and(|path| {
                             let language = index.file(place).map_or(0, |file| file.language);
-                            !overlay.contains(path) && filter.admits(path, language)
+                            !overlay.contains(path) && filter.admits(path, Some(language))
                         })
                 }))
             }
             Self::Fresh { fresh, filter } => (!filter.admits_all()).then(|| {
                 let admits = move |file: u32| {
                     let file = file as usize;
-                    fresh.paths.get(file).is_some_and(|path| filter.admits(path, fresh.languages[file]))
+                    fresh.paths.get(file).is_some_and(|path| filter.admits(path, Some(fresh.languages[file])))
                 };
                 Box::new(admits) as Box<dyn Fn(u32) -> bool + '_>
             }),
@@ -152,7 +152,7 @@ impl Text {
     }
 
     /// A hit in a line.
-    pub(super) fn hit(&self, path: &[u8], line: u64, column: u64, context: usize) -> Hit {
+    pub(super) fn hit(&self, path: &[u8], line: u64, column: u64, around: Around) -> Hit {
         let start = self.line_start(line);
         let end = memchr::memchr(b'\n', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);
         let (text, text_column) = cut_text(&self.bytes[start..end], column);
@@ -164,8 +164,8 @@ impl Text {
             end_line: line,
             text,
             text_column,
-            before: context::lines_before(&self.bytes[..start], context),
-            after: context::lines_after(&self.bytes[end..], context),
+            before: context::lines_before(&self.bytes[..start], around.before),
+            after: context::lines_after(&self.bytes[end..], around.after),
             hash: self.hash.clone(),
             kind: None,
             name: None,

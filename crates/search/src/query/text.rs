@@ -3,7 +3,7 @@
 use bstr::ByteSlice;
 
 use super::{
-    Filter, Hit, Page, context,
+    Around, Filter, Hit, Page, context,
     cursor::Cursor,
     hit::{Room, cut_text},
 };
@@ -11,10 +11,11 @@ use crate::{
     in_order::look_in_order,
     jobs::Jobs,
     live::{Snapshot, Unready},
-    look::{Gather, Line, Looker, Wants},
+    look::{Gather, Line, Looked, Looker, Wants},
     pattern::Pattern,
     root::Root,
     stamp::Stamp,
+    summary::Seen,
 };
 
 /// What is searched for, and how much of it is wanted.
@@ -22,7 +23,7 @@ pub(crate) struct TextQuery<'a> {
     pub(crate) pattern: &'a Pattern,
     pub(crate) filter: &'a Filter<'a>,
     pub(crate) top: usize,
-    pub(crate) context: usize,
+    pub(crate) around: Around,
     /// How many bytes of text may be gathered.
     pub(crate) most_bytes: usize,
     pub(crate) from: Option<&'a Cursor>,
@@ -39,7 +40,7 @@ pub(crate) fn search_text(
     let admit = |path: &[u8], language| query.filter.admits(path, language);
     let from = query.from.map_or(&b""[..], |from| &from.path);
     let mut jobs = Jobs::new(snapshot, &query.pattern.requirement, from, &admit)?;
-    let mut hits: Vec<Found> = Vec::new();
+    let (mut hits, mut seen) = (Vec::<Found>::new(), Seen::default());
     // One more than wanted tells that there are more.
     let most = query.top + 1;
     let wants = Wants { line_numbers: true, hashes: true, around: 0, most: u64::MAX };
@@ -47,9 +48,10 @@ pub(crate) fn search_text(
         &snapshot.index,
         &mut jobs,
         || Looker::new(root, query.pattern, wants, snapshot.manifest.limit, has_ended),
-        || Hits { query, found: Vec::new(), most },
+        || Hits { query, found: Vec::new(), most, seen: Seen::default() },
         |mut gathered| {
             hits.append(&mut gathered.found);
+            seen.join(gathered.seen);
             hits.len() < most && !has_ended()
         },
     )?;
@@ -60,8 +62,8 @@ pub(crate) fn search_text(
     let has_more = hits.len() > query.top;
     let total = before + hits.len() as u64;
     hits.truncate(query.top);
-    if query.context > 0 {
-        context::add(root, &mut hits, query.context, &mut Room::new(query.most_bytes))?;
+    if !query.around.is_none() {
+        context::add(root, &mut hits, query.around, &mut Room::new(query.most_bytes))?;
     }
     let next = hits.last().filter(|_| has_more).map(|last| Cursor {
         query: query.fingerprint,
@@ -69,7 +71,8 @@ pub(crate) fn search_text(
         path: last.hit.raw_path.clone(),
         line: last.hit.line,
     });
-    Ok(Page { hits: hits.into_iter().map(|found| found.hit).collect(), total, has_more, next })
+    let hits = hits.into_iter().map(|found| found.hit).collect();
+    Ok(Page { hits, total, is_total_exact: !has_more, has_more, next, seen })
 }
 
 /// A hit, and where it lies in its file.
@@ -85,6 +88,7 @@ struct Hits<'a> {
     query: &'a TextQuery<'a>,
     found: Vec<Found>,
     most: usize,
+    seen: Seen,
 }
 
 impl Gather for Hits<'_> {
@@ -128,6 +132,10 @@ impl Gather for Hits<'_> {
 
     fn forget(&mut self, mark: usize) {
         self.found.truncate(mark);
+    }
+
+    fn saw(&mut self, looked: Looked) {
+        self.seen.add(looked);
     }
 
     fn end_file(&mut self, mark: usize, stamp: Stamp, hash: [u8; 32]) {

@@ -40,13 +40,14 @@ pub(crate) fn find_words(
     });
     found.truncate(slice.end());
     let weights = term_weights(&parts_of_words, query);
-    let mut page = Page { total, has_more: total > slice.end() as u64, ..Page::default() };
+    let has_more = total > slice.end() as u64;
+    let mut page = Page { total, is_total_exact: true, has_more, ..Page::default() };
     let mut room = Room::new(slice.most_bytes);
     for ranked in found.into_iter().skip(slice.start) {
         let path = parts[ranked.part].path(ranked.file)?;
         let Some(text) = ranked::read(root, path) else { continue };
         let Some(line) = best_line(&text.bytes, query, Some(&weights)) else { continue };
-        let mut hit = text.hit(path, line.line.into(), line.column.into(), slice.context);
+        let mut hit = text.hit(path, line.line.into(), line.column.into(), slice.around);
         hit.score = Some(ranked.score);
         room.take(&hit)?;
         page.hits.push(hit);

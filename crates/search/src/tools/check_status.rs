@@ -83,23 +83,36 @@ fn check(search: &Arc<Search>, around: &Surroundings, call: &CallContext) -> Res
     if let Err(error) = can_read {
         checks.warn(format!("the root cannot be read: {error}"), "see that it exists and may be read");
     }
-    let snapshot = match search.snapshot(call) {
-        Ok(snapshot) => Some(snapshot),
+    match search.snapshot(call) {
+        Ok(snapshot) => {
+            checks.searches(&snapshot);
+            if let Some(message) = search.other_limit(&snapshot) {
+                checks.warn(message, "call index_build");
+            }
+        }
         Err(fault) if fault.code == ErrorCode::Cancelled => return Err(fault),
         Err(fault) => {
             let state = if fault.code == ErrorCode::NoIndex { State::Off } else { State::Broken };
-            for name in ["text search", "word search", "symbol search"] {
-                checks.add(name, state);
+            let is_scanned = search.scans_without_index();
+            let will_come = search.builds_by_itself();
+            checks.add("text search", if is_scanned { State::Works } else { state });
+            for name in ["word search", "symbol search"] {
+                checks.add(name, if will_come { State::Works } else { state });
             }
-            checks.warn(fault.message.clone(), fault.hint.as_deref().unwrap_or("call index_build"));
-            None
+            if !will_come {
+                let remedy = fault.hint.as_deref().unwrap_or("call index_build");
+                let reason = search.why_unindexed().filter(|_| is_scanned);
+                let reason = reason.map(|reason| format!("no index is built by itself: {reason}"));
+                checks.warn(reason.unwrap_or_else(|| fault.message.clone()), remedy);
+            }
         }
-    };
-    if let Some(snapshot) = &snapshot {
-        checks.searches(snapshot);
-        if let Some(message) = search.other_limit(snapshot) {
-            checks.warn(message, "call index_build");
-        }
+    }
+    if let Some(progress) = search.build_progress() {
+        let message = format!("the index is being built in the background ({})", progress.phase.name());
+        checks.warn(
+            message,
+            "nothing is to be done: text is searched meanwhile, words and symbols wait for it",
+        );
     }
     match search.watching() {
         Watching::Events => checks.add("watching", State::Works),
@@ -154,7 +167,7 @@ impl Checks {
         }
         if !(ready.words && ready.symbols) {
             let message = "words or symbols are not built yet".to_owned();
-            self.warn(message, "wait for index_build to end, or call it");
+            self.warn(message, "wait for the build to end, or call index_build");
         }
     }
 }

@@ -19,10 +19,10 @@ pub(crate) struct IndexBuild(pub(crate) Arc<Search>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// A file or folder: only what lies there is refreshed. There must be an index already.
+    /// A file or folder: only what lies there is refreshed, in an index that is there. Everything by default.
     #[serde(default)]
     path: Option<String>,
-    /// `incremental` reads what has changed; `full` reads everything.
+    /// `incremental`, the default, reads what has changed; `full` reads everything.
     #[serde(default)]
     mode: Mode,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Output {
     rebuilt: Option<&'static str>,
     /// How many files are searched now.
     files: u64,
-    /// By reason: how many files under the root are not.
+    /// How many files under the root are not, by reason.
     skipped: BTreeMap<&'static str, u64>,
     /// How many there are in all.
     found: u64,
@@ -65,7 +65,8 @@ impl Tool for IndexBuild {
 
     const NAME: &'static str = "index_build";
     const TITLE: &'static str = "Build the index";
-    const DESCRIPTION: &'static str = "Builds the search index of the workspace, or refreshes it. Text can be searched as soon as that part is done; words and symbols follow. A build that is cancelled leaves the old index.";
+    const DESCRIPTION: &'static str = "Builds the search index of the workspace, or refreshes it, and waits for it. Searches build and refresh it by themselves: call this where `index_status` says that they do not, or after large changes. A build that is cancelled leaves the old index.";
+    const SCHEMA_VERSION: u32 = 2;
     const ANNOTATIONS: Annotations = Annotations {
         read_only_hint: false,
         destructive_hint: false,
@@ -123,14 +124,12 @@ impl Observer for Told<'_> {
             return;
         }
         // About how much of the time each phase takes.
-        let (start, share, name, message) = match phase {
-            Phase::Waiting => (0.0, 0.0, "wait", "waiting for another build".to_owned()),
-            Phase::Walk => (0.0, 2.0, "walk", "looking for files".to_owned()),
-            Phase::Text => (2.0, 18.0, "text", format!("text: {} of {} MB", done >> 20, total >> 20)),
-            Phase::Words => (20.0, 15.0, "words", format!("words: {} of {} MB", done >> 20, total >> 20)),
-            Phase::Symbols => {
-                (35.0, 65.0, "symbols", format!("symbols: {} of {} MB", done >> 20, total >> 20))
-            }
+        let (start, share, message) = match phase {
+            Phase::Waiting => (0.0, 0.0, "waiting for another build".to_owned()),
+            Phase::Walk => (0.0, 2.0, "looking for files".to_owned()),
+            Phase::Text => (2.0, 18.0, format!("text: {} of {} MB", done >> 20, total >> 20)),
+            Phase::Words => (20.0, 15.0, format!("words: {} of {} MB", done >> 20, total >> 20)),
+            Phase::Symbols => (35.0, 65.0, format!("symbols: {} of {} MB", done >> 20, total >> 20)),
         };
         let part = if total == 0 { 0.0 } else { done as f64 / total as f64 };
         self.0.progress().report(ProgressEvent {
@@ -138,7 +137,7 @@ impl Observer for Told<'_> {
             total: Some(100.0),
             message,
             stream: Stream::Info,
-            phase: name,
+            phase: phase.name(),
         });
     }
 

@@ -41,16 +41,33 @@ pub(crate) struct Output {
     pending: u64,
     /// By language: how many of the files.
     languages: BTreeMap<&'static str, u64>,
-    /// By reason: how many files under the root are not searched.
+    /// How many files under the root are not searched, by reason.
     skipped: BTreeMap<&'static str, u64>,
     /// How many files there are in all.
     found: u64,
-    /// Which searches can be answered.
+    /// Which searches the index can answer.
     ready: Option<Ready>,
+    /// The build that is going on in the background.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    building: Option<Building>,
+    /// Where there is no index: why none is built by itself, although it is set so. Text is searched without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_built: Option<String>,
     /// How changes from outside are seen: `events`, `walking` or, before the first search, `not yet`.
     watching: &'static str,
     /// Files over this size are not searched.
     max_file_bytes: u64,
+}
+
+/// How far a build in the background is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Building {
+    /// `wait` for another build, `walk`, `text`, `words` or `symbols`.
+    phase: &'static str,
+    /// How much of the phase is done, in percent; only for callers that may read everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percent: Option<u64>,
 }
 
 impl ToolOutput for Output {}
@@ -61,6 +78,7 @@ impl Tool for IndexStatus {
 
     const NAME: &'static str = "index_status";
     const TITLE: &'static str = "State of the index";
+    const SCHEMA_VERSION: u32 = 2;
     const DESCRIPTION: &'static str = "Tells whether there is a search index, what it covers, what it leaves out and why, and how fresh it is.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
@@ -73,8 +91,16 @@ impl Tool for IndexStatus {
 /// The state of the index for a caller.
 pub(crate) fn status(search: &Search, call: &CallContext) -> Result<Output, Fault> {
     let mut output = Output { max_file_bytes: search.limit(), watching: "not yet", ..Output::default() };
-    let Some(snapshot) = search.snapshot_if_any(call)? else { return Ok(output) };
     let scopes = call.caller().scopes();
+    output.building = search.build_progress().map(|progress| Building {
+        phase: progress.phase.name(),
+        percent: (scopes.are_everything() && progress.total > 0)
+            .then(|| progress.done.saturating_mul(100) / progress.total),
+    });
+    let Some(snapshot) = search.snapshot_if_any(call)? else {
+        output.not_built = search.why_unindexed();
+        return Ok(output);
+    };
     // If that does not work, what was counted last is told.
     let _ = search.count_passed(&snapshot, &|| call.has_ended());
     let summary = search.summary(&snapshot, scopes)?;

@@ -1,6 +1,7 @@
 //! The tools, one file each.
 
 mod check_status;
+mod hint;
 mod index_build;
 mod index_status;
 mod search;
@@ -14,13 +15,9 @@ use pintle_files::Files;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use search::{filter_of, pattern_of, search_now};
+pub(crate) use search::{filter_of, pattern_of, reach_of, search_now};
 
-use crate::{
-    search::Search,
-    summary::{Ready, Summary},
-    surroundings::Surroundings,
-};
+use crate::{search::Search, summary::Summary, surroundings::Surroundings};
 
 /// The tools of search.
 pub(crate) fn search_tools(search: &Arc<Search>) -> Vec<Arc<dyn DynTool>> {
@@ -52,16 +49,16 @@ pub(crate) fn workspace_tools(
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Coverage {
-    /// How many files are searched, of those that the caller may read.
+    /// How many files were searched, of those that the caller may read.
     files: u64,
-    /// By reason: how many are not.
+    /// How many files were not, by reason.
     skipped: BTreeMap<&'static str, u64>,
-    /// Which searches can be answered.
-    ready: Ready,
+    /// Whether these are all: a search without an index ends where its page is full.
+    complete: bool,
 }
 
 impl Coverage {
-    fn new(summary: &Summary, ready: Ready) -> Self {
-        Self { files: summary.files, skipped: summary.skipped.clone(), ready }
+    fn new(summary: &Summary, complete: bool) -> Self {
+        Self { files: summary.files, skipped: summary.skipped.clone(), complete }
     }
 }

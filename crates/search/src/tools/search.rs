@@ -1,7 +1,11 @@
 //! `search`.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use bstr::ByteSlice;
 use pintle_auth::{Need, Scopes, Verb};
 use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, nearest};
 use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
@@ -10,15 +14,17 @@ use pintle_symbols::{Kind, Language};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Coverage;
+use super::{Coverage, hint};
 use crate::{
     live::Snapshot,
-    pattern::{Case, Pattern, Syntax},
+    pattern::{Case, Meaning, Pattern, Syntax},
     query::{
-        Cursor, Filter, Hit, Page, TextQuery, find_names, find_words, fingerprint, ranked::Slice, search_text,
+        Around, Counts, Cursor, Filter, Hit, Page, TextQuery, count_lines, find_names, find_words,
+        fingerprint, ranked::Slice, reach, search_text,
     },
-    search::Search,
-    summary::Ready,
+    search::{RankedPart, Search},
+    summary::{Seen, Summary},
+    walk::Within,
 };
 
 pub(crate) struct SearchTool(pub(crate) Arc<Search>);
@@ -28,13 +34,16 @@ pub(crate) struct SearchTool(pub(crate) Arc<Search>);
 pub(crate) struct Input {
     /// What to search for.
     query: String,
-    /// How the query is read: `literal` text, a `regex` as ripgrep takes it, `words` ranked by how well files match, or the name of a `symbol`.
+    /// How `query` is read: as it stands, as ripgrep's regex, as words to rank files by, or as the name of a symbol.
     #[serde(default, rename = "match")]
     matching: Match,
-    /// `smart` ignores case unless the query has a letter in upper case.
+    /// `smart` ignores case unless `query` has a capital; `sensitive` by default, `smart` for symbols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     case: Option<CaseInput>,
-    /// Which files: a glob, or several, as in .gitignore; `!` leaves files out. A folder stands for all in it.
+    /// Only whole words.
+    #[serde(default)]
+    word: bool,
+    /// Only these files: a glob, or several, as in .gitignore; `!` leaves files out, a folder stands for all in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<Globs>,
     /// Only files in this language, such as `rust`.
@@ -47,13 +56,24 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(max = 50))]
     context: u32,
+    /// How many before, if not `context`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 50))]
+    before: Option<u32>,
+    /// How many after, if not `context`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 50))]
+    after: Option<u32>,
     /// How many hits to give.
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 1000))]
     top: u32,
-    /// The `cursor` of the last page, to get the next one; all else as before.
+    /// The `cursor` of the last page, for the next one; all else as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
+    /// Only count the lines that match, in all and in each file.
+    #[serde(default)]
+    count: bool,
 }
 
 fn fifty() -> u32 {
@@ -86,26 +106,61 @@ enum Globs {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Output {
-    /// The places that match: in the order of paths and lines, or the best first for words and symbols.
-    pub(crate) hits: Vec<Hit>,
-    /// How many there are in all; if `truncated`, at least.
-    total: u64,
-    /// Whether there are more hits than these.
+    /// The places that match: in the order of paths and lines, or the best first for words and symbols. None with `count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hits: Option<Vec<Hit>>,
+    /// With `count`: the files that have lines that match, in the order of paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<FileCount>>,
+    /// How many there are in all, unless a full page ended the search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    /// Without `total`: how many there are at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_least: Option<u64>,
+    /// Whether there are more hits, or files, than these.
     truncated: bool,
     /// What gives the next page, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
-    /// The generation of the index that answered.
+    /// The generation of the index that answered; 0 without one.
     generation: u64,
+    /// Whether an index answered; without one the files were read.
+    indexed: bool,
     /// What was searched.
     coverage: Coverage,
+    /// Where nothing was found: what may be the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
 }
+
+impl Output {
+    /// The hits; none if lines were only counted.
+    pub(crate) fn hits(&self) -> &[Hit] {
+        self.hits.as_deref().unwrap_or_default()
+    }
+}
+
+/// How many lines of a file match.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct FileCount {
+    /// The file, relative to the root of the workspace.
+    path: String,
+    /// How many of its lines.
+    count: u64,
+}
+
+/// With `count`, so many files are named.
+const MOST_COUNTED: usize = 1000;
 
 impl ToolOutput for Output {
     fn is_large(&self) -> bool {
-        self.hits.iter().map(|hit| hit.bytes() + 300).sum::<usize>() > LARGE
+        let hits = self.hits().iter().map(|hit| hit.bytes() + 300).sum::<usize>();
+        hits + self.files.as_ref().map_or(0, |files| files.len() * 64) > LARGE
     }
 }
 
@@ -115,10 +170,11 @@ impl Tool for SearchTool {
 
     const NAME: &'static str = "search";
     const TITLE: &'static str = "Search";
-    const DESCRIPTION: &'static str = "Searches the files of the workspace: literal text or regular expressions with exactly ripgrep's hits, ranked words, or symbols by name. Each hit has the hash that an edit of its file needs.";
+    const DESCRIPTION: &'static str = "Searches the files of the workspace: use it to find what to read or edit. Text and regular expressions have exactly ripgrep's hits; words are ranked; symbols are found by name. Each hit has the hash that an edit of its file takes.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints =
         ClientHints { always_load: true, max_result_chars: Some(LARGE_RESULT_CHARS) };
+    const SCHEMA_VERSION: u32 = 2;
 
     fn need() -> Need {
         Need::SomePath(Verb::Read)
@@ -126,16 +182,36 @@ impl Tool for SearchTool {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let search = Arc::clone(&self.0);
-        let work = move |call: &CallContext| {
-            check(&input)?;
-            let snapshot = search.snapshot(call);
-            let output =
-                snapshot.and_then(|snapshot| run(&search, &input, input.top as usize, &snapshot, call));
-            search.mend();
-            output
-        };
-        call.compute(work).await?
+        call.compute(move |call| answer(&search, &input, call)).await?
     }
+}
+
+/// Answers from the index or, where there is none yet, from the files, and sees to it that there will be one.
+fn answer(search: &Search, input: &Input, call: &CallContext) -> Result<Output, Fault> {
+    check(input)?;
+    let begun = Instant::now();
+    let ranked = match input.matching {
+        Match::Literal | Match::Regex => None,
+        Match::Words => Some(RankedPart::Words),
+        Match::Symbol => Some(RankedPart::Symbols),
+    };
+    let snapshot = match ranked {
+        None => {
+            let within = reach_of(search, globs(input), call.caller().scopes());
+            search.snapshot_or_files(within, call)
+        }
+        Some(part) => search.wait_for(part, call).and_then(|()| search.snapshot(call)),
+    };
+    let is_unindexed = snapshot.as_ref().map_or(true, |snapshot| !snapshot.is_indexed());
+    let output = snapshot.and_then(|snapshot| {
+        let asked = Asked { input, top: input.top as usize, begun };
+        run(search, &asked, &snapshot, call)
+    });
+    search.mend();
+    if is_unindexed && ranked.is_none() {
+        search.build_behind();
+    }
+    output
 }
 
 /// Answers a search from a snapshot, with all hits unless `top` says less.
@@ -143,45 +219,53 @@ pub(crate) fn search_now(
     search: &Search,
     arguments: serde_json::Value,
     top: Option<u64>,
-    snapshot: &Snapshot,
+    is_fresh: bool,
     call: &CallContext,
-) -> Result<Output, Fault> {
+) -> Result<(Output, Snapshot), Fault> {
     let input: Input = serde_json::from_value(arguments).map_err(|error| invalid(error.to_string()))?;
     check(&input)?;
+    let begun = Instant::now();
+    let snapshot = match input.matching {
+        Match::Literal | Match::Regex => {
+            let within = reach_of(search, globs(&input), call.caller().scopes());
+            search.snapshot_on_disk_or_files(within, is_fresh)?
+        }
+        Match::Words | Match::Symbol => search.snapshot_on_disk(is_fresh)?,
+    };
     // Half of what can be counted, so that adding to it is safe.
     let top = top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX / 2);
-    run(search, &input, top, snapshot, call)
+    let output = run(search, &Asked { input: &input, top, begun }, &snapshot, call)?;
+    Ok((output, snapshot))
 }
 
-fn run(
-    search: &Search,
-    input: &Input,
+/// A search, how many of its hits are wanted, and when it was begun.
+struct Asked<'a> {
+    input: &'a Input,
     top: usize,
-    snapshot: &Snapshot,
-    call: &CallContext,
-) -> Result<Output, Fault> {
+    begun: Instant,
+}
+
+fn run(search: &Search, asked: &Asked<'_>, snapshot: &Snapshot, call: &CallContext) -> Result<Output, Fault> {
+    let Asked { input, top, .. } = *asked;
     // Pages of another size are pages of the same search.
-    let fingerprint = fingerprint(&Input { cursor: None, top: 0, context: 0, ..input.clone() });
+    let same = Input { cursor: None, top: 0, context: 0, before: None, after: None, ..input.clone() };
+    let fingerprint = fingerprint(&same);
     let from = input.cursor.as_deref().map(|text| continued(text, fingerprint)).transpose()?;
     let filter = filter(search, input, call)?;
     let has_ended = || call.has_ended();
-    let context = input.context as usize;
+    let around = around(input);
     let start = from.as_ref().map_or(0, |from| usize::try_from(from.count).unwrap_or(usize::MAX));
     let most_bytes = call.largest_result();
-    let slice = Slice { start, top, context, most_bytes, fingerprint };
+    let slice = Slice { start, top, around, most_bytes, fingerprint };
     let page = match input.matching {
         Match::Literal | Match::Regex => {
-            let syntax = if input.matching == Match::Regex { Syntax::Regex } else { Syntax::Literal };
-            let pattern = pattern_of(&input.query, syntax, case(input))?;
-            let query = TextQuery {
-                pattern: &pattern,
-                filter: &filter,
-                top,
-                context,
-                most_bytes,
-                from: from.as_ref(),
-                fingerprint,
-            };
+            let pattern = pattern_of(&input.query, meaning(input))?;
+            if input.count {
+                return count(search, asked, snapshot, &pattern, &filter, call);
+            }
+            let from = from.as_ref();
+            let (pattern, filter) = (&pattern, &filter);
+            let query = TextQuery { pattern, filter, top, around, most_bytes, from, fingerprint };
             search_text(&search.root, snapshot, &query, &has_ended).map(Some)
         }
         Match::Words => find_words(&search.root, snapshot, &input.query, &filter, &slice, &has_ended),
@@ -192,22 +276,90 @@ fn run(
         }
     };
     let page = page.map_err(|unready| search.unready(unready))?;
-    let Some(Page { hits, total, has_more, next }) = page else {
+    let Some(Page { hits, total, is_total_exact, has_more, next, seen }) = page else {
         let what = if input.matching == Match::Words { "words" } else { "symbols" };
         let message = format!("the index has no {what} yet; they are built after the text");
         return Err(Fault::new(ErrorCode::NoIndex, message).hint(
             "wait for the build to end, call index_build or run `pintle index`; literal and regex searches answer already",
         ));
     };
-    let summary = search.summary(snapshot, call.caller().scopes())?;
+    let mut summary = summary(search, snapshot, seen, call)?;
+    let is_void = hits.is_empty() && from.is_none();
+    let hint = if is_void { tell(search, asked, snapshot, &filter, &mut summary, call)? } else { None };
     Ok(Output {
-        hits,
-        total,
+        hits: Some(hits),
+        files: None,
+        total: is_total_exact.then_some(total),
+        at_least: (!is_total_exact).then_some(total),
         truncated: has_more,
         cursor: next.map(|next| next.encode()),
         generation: snapshot.index.generation,
-        coverage: Coverage::new(&summary, Ready::of(snapshot)),
+        indexed: snapshot.is_indexed(),
+        coverage: Coverage::new(&summary, snapshot.is_indexed() || !has_more),
+        hint,
     })
+}
+
+/// Counts the lines that match.
+fn count(
+    search: &Search,
+    asked: &Asked<'_>,
+    snapshot: &Snapshot,
+    pattern: &Pattern,
+    filter: &Filter<'_>,
+    call: &CallContext,
+) -> Result<Output, Fault> {
+    let has_ended = || call.has_ended();
+    let counts = count_lines(&search.root, snapshot, (pattern, filter), MOST_COUNTED, &has_ended);
+    let Counts { total, files, matching_files, seen } = counts.map_err(|unready| search.unready(unready))?;
+    let mut summary = summary(search, snapshot, seen, call)?;
+    let hint = if total == 0 { tell(search, asked, snapshot, filter, &mut summary, call)? } else { None };
+    let truncated = matching_files > files.len() as u64;
+    let files =
+        files.into_iter().map(|(path, count)| FileCount { path: path.to_str_lossy().into_owned(), count });
+    Ok(Output {
+        hits: None,
+        files: Some(files.collect()),
+        total: Some(total),
+        at_least: None,
+        truncated,
+        cursor: None,
+        generation: snapshot.index.generation,
+        indexed: snapshot.is_indexed(),
+        coverage: Coverage::new(&summary, true),
+        hint,
+    })
+}
+
+/// What the search covers.
+fn summary(search: &Search, snapshot: &Snapshot, seen: Seen, call: &CallContext) -> Result<Summary, Fault> {
+    match snapshot.is_indexed() {
+        true => search.summary(snapshot, call.caller().scopes()),
+        false => Ok(Summary::of_scan(seen)),
+    }
+}
+
+/// What may be the reason that nothing was found.
+fn tell(
+    search: &Search,
+    asked: &Asked<'_>,
+    snapshot: &Snapshot,
+    filter: &Filter<'_>,
+    summary: &mut Summary,
+    call: &CallContext,
+) -> Result<Option<String>, Fault> {
+    /// What is so short is not felt.
+    const LEAST: Duration = Duration::from_millis(10);
+    let input = asked.input;
+    let until = Instant::now() + asked.begun.elapsed().max(LEAST);
+    let meaning = meaning(input);
+    let is_text = matches!(input.matching, Match::Literal | Match::Regex);
+    let other_case = Meaning { case: Case::Insensitive, ..meaning };
+    let other_case =
+        (is_text && meaning.case != Case::Insensitive).then_some((input.query.as_str(), other_case));
+    let scopes = call.caller().scopes();
+    let reasons = hint::Reasons { search, snapshot, filter, scopes, globs: globs(input), other_case };
+    reasons.tell(summary, &|| call.has_ended() || Instant::now() > until)
 }
 
 fn invalid(message: impl Into<String>) -> Fault {
@@ -222,6 +374,16 @@ fn check(input: &Input) -> Result<(), Fault> {
     }
     if input.kind.is_some() && input.matching != Match::Symbol {
         return Err(invalid("`kind` is for symbols").hint("set `match` to `symbol`, or leave `kind` out"));
+    }
+    let is_text = matches!(input.matching, Match::Literal | Match::Regex);
+    if (input.word || input.count) && !is_text {
+        let name = if input.word { "word" } else { "count" };
+        return Err(invalid(format!("`{name}` is for text"))
+            .hint(format!("set `match` to `literal` or `regex`, or leave `{name}` out")));
+    }
+    if input.count && input.cursor.is_some() {
+        return Err(invalid("`cursor` means nothing with `count`: all lines are counted at once")
+            .hint("leave `cursor` out"));
     }
     if input.case.is_some() && input.matching == Match::Words {
         return Err(invalid("`case` means nothing to words: they are found in every case")
@@ -252,20 +414,27 @@ fn check_query(query: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-fn case(input: &Input) -> Case {
-    match input.case {
-        None | Some(CaseInput::Smart) => Case::Smart,
-        Some(CaseInput::Sensitive) => Case::Sensitive,
+fn meaning(input: &Input) -> Meaning {
+    let syntax = if input.matching == Match::Regex { Syntax::Regex } else { Syntax::Literal };
+    let case = match input.case {
+        Some(CaseInput::Smart) => Case::Smart,
+        None | Some(CaseInput::Sensitive) => Case::Sensitive,
         Some(CaseInput::Insensitive) => Case::Insensitive,
-    }
+    };
+    Meaning { syntax, case, is_word: input.word }
+}
+
+fn around(input: &Input) -> Around {
+    let lines = |own: Option<u32>| own.unwrap_or(input.context) as usize;
+    Around { before: lines(input.before), after: lines(input.after) }
 }
 
 /// What is searched for in texts.
-pub(crate) fn pattern_of(query: &str, syntax: Syntax, case: Case) -> Result<Pattern, Fault> {
+pub(crate) fn pattern_of(query: &str, meaning: Meaning) -> Result<Pattern, Fault> {
     check_query(query)?;
-    Pattern::new(query, syntax, case).map_err(|problem| {
+    Pattern::new(query, meaning).map_err(|problem| {
         let fault = invalid(format!("the query cannot be searched for: {problem}"));
-        match syntax {
+        match meaning.syntax {
             Syntax::Regex => fault.hint("mend the expression, or search for it as a literal"),
             Syntax::Literal => fault.hint("search for one line, or a part of it"),
         }
@@ -281,12 +450,15 @@ fn is_sensitive(input: &Input) -> bool {
 }
 
 fn filter<'a>(search: &Search, input: &Input, call: &'a CallContext) -> Result<Filter<'a>, Fault> {
-    let globs = match &input.path {
+    filter_of(search, globs(input), input.lang.as_deref(), call.caller().scopes())
+}
+
+fn globs(input: &Input) -> &[String] {
+    match &input.path {
         None => &[],
         Some(Globs::One(glob)) => std::slice::from_ref(glob),
         Some(Globs::Several(globs)) => globs.as_slice(),
-    };
-    filter_of(search, globs, input.lang.as_deref(), call.caller().scopes())
+    }
 }
 
 /// Which files a search is about.
@@ -297,15 +469,21 @@ pub(crate) fn filter_of<'a>(
     scopes: &'a Scopes,
 ) -> Result<Filter<'a>, Fault> {
     let language = lang.map(language).transpose()?;
-    // A caller must not learn which folders there are where it may not read.
-    let is_folder = |path: &str| {
-        WorkspacePath::parse(path).is_ok_and(|path| {
-            let relative = path.as_str().trim_start_matches('/');
-            scopes.may_read(&path) && search.root_path().join(relative).is_dir()
-        })
-    };
-    Filter::new(scopes, globs, is_folder, language)
+    Filter::new(scopes, globs, |path| is_folder(search, scopes, path), language)
         .map_err(|problem| invalid(format!("`path` is not a glob: {problem}")).hint("`src/**/*.rs` is one"))
+}
+
+/// Where the files lie that a search is about, if that is not everywhere.
+pub(crate) fn reach_of(search: &Search, globs: &[String], scopes: &Scopes) -> Option<Within> {
+    reach(globs, |path| is_folder(search, scopes, path))
+}
+
+/// Whether a path is a folder. A caller must not learn which there are where it may not read.
+fn is_folder(search: &Search, scopes: &Scopes, path: &str) -> bool {
+    WorkspacePath::parse(path).is_ok_and(|path| {
+        let relative = path.as_str().trim_start_matches('/');
+        scopes.may_read(&path) && search.root_path().join(relative).is_dir()
+    })
 }
 
 fn language(name: &str) -> Result<Language, Fault> {

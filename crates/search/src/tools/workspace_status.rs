@@ -43,6 +43,7 @@ pub(crate) struct Output {
 
 /// What git says.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 struct Git {
     /// The commit; only for callers that may read the root.
@@ -51,11 +52,20 @@ struct Git {
     /// The branch, unless the head is detached; only for callers that may read the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
-    /// The files that differ from the commit, of those that the caller may read.
+    /// The files that differ from the commit, of those that the caller may read; at most 200 of them.
     dirty: Vec<DirtyFile>,
-    /// Whether there are more of them.
+    /// How many there are in all, if they could be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    /// Without `total`: how many there are at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_least: Option<u64>,
+    /// Whether there are more than these.
     truncated: bool,
 }
+
+/// So many dirty files are named.
+const MOST_DIRTY: usize = 200;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -74,6 +84,7 @@ impl Tool for WorkspaceStatus {
 
     const NAME: &'static str = "workspace_status";
     const TITLE: &'static str = "State of the workspace";
+    const SCHEMA_VERSION: u32 = 2;
     const DESCRIPTION: &'static str = "Tells where the workspace is and what state it is in: git's head, branch and dirty files, the search index, schemas, bound files and limits.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
@@ -108,14 +119,17 @@ fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<
 
 fn told(status: GitStatus, scopes: &Scopes) -> Git {
     let may_read_git = may_read(scopes, b".git/HEAD");
-    let dirty = status.dirty.iter();
+    let count = status.dirty.len();
+    let dirty = status.dirty.iter().take(MOST_DIRTY);
     let dirty = dirty
         .map(|dirty| DirtyFile { path: dirty.path.to_str_lossy().into_owned(), change: dirty.change.name() });
     Git {
         head: status.head.filter(|_| may_read_git),
         branch: status.branch.filter(|_| may_read_git),
         dirty: dirty.collect(),
-        truncated: status.truncated,
+        total: (!status.truncated).then_some(count as u64),
+        at_least: status.truncated.then_some(count as u64),
+        truncated: count > MOST_DIRTY,
     }
 }
 

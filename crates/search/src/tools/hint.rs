@@ -1,0 +1,139 @@
+//! What may be the reason that a search has found nothing.
+
+use std::{fs, path::Path};
+
+use bstr::ByteSlice;
+use pintle_auth::Scopes;
+use pintle_contract::{Fault, WorkspacePath, nearest};
+
+use crate::{
+    live::Snapshot,
+    pattern::{Meaning, Pattern},
+    query::{Filter, count_lines, may_read},
+    search::Search,
+    summary::{IGNORED, Summary},
+};
+
+/// A search without hits, and what can be asked about it.
+pub(super) struct Reasons<'a> {
+    pub(super) search: &'a Search,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) filter: &'a Filter<'a>,
+    pub(super) scopes: &'a Scopes,
+    pub(super) globs: &'a [String],
+    /// The query in every case, if that would be another search.
+    pub(super) other_case: Option<(&'a str, Meaning)>,
+}
+
+impl Reasons<'_> {
+    /// Looks for reasons until `has_ended`.
+    pub(super) fn tell(
+        &self,
+        summary: &mut Summary,
+        has_ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<String>, Fault> {
+        let mut reasons = Vec::new();
+        reasons.extend(self.no_file(has_ended));
+        if reasons.is_empty() {
+            reasons.extend(self.another_case(has_ended));
+        }
+        if let Some(listing) = &self.snapshot.listing {
+            let passed = listing.passed_over(self.search.root_path(), has_ended);
+            // What was counted in part would say too little.
+            if !has_ended() {
+                summary.pass(&passed, self.scopes);
+            }
+        }
+        if let Some(count) = summary.skipped.get(IGNORED).filter(|count| **count > 0) {
+            let files = if *count == 1 { "file is" } else { "files are" };
+            reasons.push(format!("{count} {files} left out by ignore rules, and not searched"));
+        }
+        Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
+    }
+
+    fn another_case(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Option<String> {
+        let (query, meaning) = self.other_case?;
+        if query.to_lowercase() == query.to_uppercase() {
+            return None;
+        }
+        let pattern = Pattern::new(query, meaning).ok()?;
+        let counts =
+            count_lines(&self.search.root, self.snapshot, (&pattern, self.filter), 0, has_ended).ok()?;
+        let lines = if counts.total == 1 { "line matches" } else { "lines match" };
+        (counts.total > 0)
+            .then(|| format!("in another case {} {lines}: set `case` to `insensitive`", counts.total))
+    }
+
+    /// Where `path` leaves no file to be searched: what is wrong with it.
+    fn no_file(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Option<String> {
+        let mut is_any = false;
+        self.snapshot.each_path(&mut |path| {
+            is_any |= self.filter.admits(path, None);
+            !is_any
+        });
+        if is_any || self.globs.is_empty() {
+            return None;
+        }
+        let missing = self.globs.iter().filter(|glob| !glob.starts_with('!'));
+        // What lies elsewhere was not listed if `path` says where to look.
+        let is_narrowed = self.snapshot.listing.as_ref().is_some_and(|listing| listing.within.is_some());
+        let whole = is_narrowed.then(|| self.search.list_files(None, has_ended).ok()).flatten();
+        let whole = whole.as_ref().unwrap_or(self.snapshot);
+        let missing = missing.filter_map(|glob| self.missing(glob, whole)).collect::<Vec<_>>();
+        match missing.is_empty() {
+            true => Some("no file that is searched matches `path`".to_owned()),
+            false => Some(missing.join("; ")),
+        }
+    }
+
+    /// What is not there of a path, and the nearest that is.
+    fn missing(&self, glob: &str, whole: &Snapshot) -> Option<String> {
+        let plain = glob.strip_prefix("./").unwrap_or(glob).trim_matches('/');
+        let mut folder = String::new();
+        for name in plain.split('/') {
+            if name.contains(['*', '?', '[', '{', '\\']) {
+                return None;
+            }
+            let here = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            if self.is_there(&here) {
+                folder = here;
+                continue;
+            }
+            let near = self.elsewhere(plain, whole).or_else(|| self.neighbour(&folder, name));
+            let near = near.map(|near| format!("; the nearest is `{near}`"));
+            return Some(format!("there is nothing at `{plain}`{}", near.unwrap_or_default()));
+        }
+        Some(format!("`{plain}` is there, but has no file that is searched"))
+    }
+
+    fn is_there(&self, path: &str) -> bool {
+        may_read(self.scopes, path.as_bytes())
+            && WorkspacePath::parse(path).is_ok()
+            && self.search.root_path().join(path).symlink_metadata().is_ok()
+    }
+
+    /// A file of the same name in another folder.
+    fn elsewhere(&self, path: &str, whole: &Snapshot) -> Option<String> {
+        let name = path.rsplit('/').next()?.as_bytes();
+        let mut found = None;
+        whole.each_path(&mut |path| {
+            if path.rsplit(|byte| *byte == b'/').next() == Some(name) && may_read(self.scopes, path) {
+                found = path.to_str().ok().map(str::to_owned);
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    /// What has the most similar name in a folder, of what the caller may read.
+    fn neighbour(&self, folder: &str, name: &str) -> Option<String> {
+        let entries = fs::read_dir(self.search.root_path().join(Path::new(folder))).ok()?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let mut names = names
+            .filter(|name| name != ".git" && may_read(self.scopes, path(name).as_bytes()))
+            .collect::<Vec<_>>();
+        names.sort_unstable();
+        nearest(name, names.iter().map(String::as_str)).map(path)
+    }
+}
