@@ -6,6 +6,7 @@ use std::{
     fs,
     os::unix::ffi::OsStrExt,
     path::PathBuf,
+    process::Command,
 };
 
 use memchr::{memchr, memchr_iter};
@@ -22,8 +23,13 @@ pub struct Hit<'a> {
 
 /// How many hits there are, the same for both; an error if they differ.
 pub fn check(bench: &Bench<'_>, pintle: &Pintle, query: &Query) -> Result<usize, String> {
+    check_command(bench, &mut pintle.search(query, true), query)
+}
+
+/// The same for a command that prints the numbers of lines.
+pub fn check_command(bench: &Bench<'_>, ours: &mut Command, query: &Query) -> Result<usize, String> {
     let theirs = program::output(&mut bench.peers.ripgrep(bench.tree, query, true))?;
-    let ours = program::output(&mut pintle.search(query, true))?;
+    let ours = program::output(ours)?;
     let (mut theirs, ours) = (hits(&theirs), hits(&ours));
     if theirs != ours {
         let mut binary = Binary::in_root(bench.tree.root());

@@ -129,6 +129,6 @@ fn name_of(peer: Peer) -> &'static str {
 }
 
 /// A query as rows show it.
-fn shown(query: &Query) -> String {
+pub fn shown(query: &Query) -> String {
     format!("`{}`{}", query.pattern, if query.any_case { " -i" } else { "" })
 }

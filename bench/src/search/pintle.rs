@@ -53,11 +53,26 @@ impl Pintle {
         command
     }
 
-    /// Builds the index anew, until all is ready, and gives what was told about it.
-    pub fn build(&self) -> (Value, Cost) {
+    /// The same where there is no index.
+    pub fn scan(&self, query: &Query, numbered: bool) -> Command {
+        let without = Self {
+            program: self.program.clone(),
+            root: self.root.clone(),
+            state: self.state.with_file_name("no-state"),
+        };
+        without.search(query, numbered)
+    }
+
+    /// Removes the index.
+    pub fn forget_index(&self) {
         if self.state.exists() {
             fs::remove_dir_all(&self.state).expect("a state folder of ours");
         }
+    }
+
+    /// Builds the index anew, until all is ready, and gives what was told about it.
+    pub fn build(&self) -> (Value, Cost) {
+        self.forget_index();
         fs::create_dir(&self.state).expect("a state folder");
         let cost = program::cost(self.command("index").arg("--phases-json"));
         let last = cost.printed.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
