@@ -44,6 +44,10 @@ fn json_texts_in_place_of_lists_and_numbers_are_converted_and_noted() {
     }
     let result = call(&mut server, "show_file", json!({"path": "a.txt", "lines": "2-3"}));
     assert_eq!(result["structuredContent"]["text"], json!("2\ttwo\n3\tthree\n"), "{result}");
+    let result =
+        call(&mut server, "search", json!({"query": "t", "path": "[\"a.txt\", \"!*.md\"]", "top": "1"}));
+    assert_eq!(result["structuredContent"]["hits"][0]["line"], json!(2), "{result}");
+    assert_eq!(result["_meta"]["pintle/repaired"], json!(["path", "top"]), "{result}");
     // What was right is not noted.
     let result = call(&mut server, "text_read", json!({"path": "a.txt", "lines": [1, 2]}));
     assert!(result.get("_meta").is_none(), "{result}");
@@ -205,6 +209,9 @@ fn a_path_that_begins_with_the_root_s_own_is_refused_with_the_relative_one() {
     }
     assert_eq!(fs::read_dir(&root).expect("lists").count(), 2, "nothing was made");
     // Any other path that is not there is answered with the root's name.
+    let globs = json!(["*.md", format!("!{}", absolute("src/**"))]);
+    let failed = failure(&call(&mut server, "search", json!({"query": "one", "path": globs})));
+    assert!(failed["hint"].as_str().is_some_and(|hint| hint.contains("`src/**`")), "{failed}");
     let failed = failure(&call(&mut server, "text_read", json!({"path": "/etc/nothing"})));
     assert_eq!(failed["code"], json!("NOT_FOUND"), "{failed}");
     assert!(failed["hint"].as_str().is_some_and(|hint| hint.contains("`root`")), "{failed}");

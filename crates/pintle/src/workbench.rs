@@ -67,6 +67,7 @@ pub fn open_search(workspace: &Workspace) -> Result<Arc<Search>, String> {
         state::protect(state_dir)?;
     }
     let config = SearchConfig {
+        root_name: workspace.root_name(),
         root: workspace.root.clone(),
         state_dir,
         max_file_bytes: workspace.max_file_bytes,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use pintle_auth::Scopes;
-use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath};
 use pintle_engine::{CallContext, DynTool, result_too_large};
 use pintle_files::Files;
 use serde_json::json;
@@ -35,6 +35,8 @@ use crate::{
 pub struct SearchConfig {
     /// The root.
     pub root: PathBuf,
+    /// What callers may call the root by.
+    pub root_name: RootName,
     /// The state folder. Without one there is no index.
     pub state_dir: Option<PathBuf>,
     /// The largest file that is searched, in bytes.
@@ -65,6 +67,7 @@ pub const LARGEST_MAX_FILE_BYTES: u64 = 256 << 20;
 /// The search toolset.
 pub struct Search {
     pub(crate) root: Arc<Root>,
+    root_name: RootName,
     indexed: Option<Indexed>,
     limit: u64,
     /// The account of the index for callers that asked last.
@@ -118,6 +121,7 @@ impl Search {
         let unsuited = unsuited(&config.root, config.home.as_deref());
         Ok(Arc::new(Self {
             root,
+            root_name: config.root_name,
             indexed,
             limit,
             summaries: Mutex::default(),
@@ -126,6 +130,11 @@ impl Search {
             background: Arc::default(),
             is_damaged: AtomicBool::new(false),
         }))
+    }
+
+    /// What callers may call the root by.
+    pub(crate) fn root_name(&self) -> &RootName {
+        &self.root_name
     }
 
     /// The tools of search.
@@ -423,9 +432,13 @@ impl Search {
         if is_there || is_known()? {
             return Ok(());
         }
-        Err(Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}")).hint(
-            "paths are relative to the root of the workspace, such as `src`; leave `path` out to build all",
-        ))
+        if let Some((_, relative)) = self.root_name.split(path.as_str()) {
+            return Err(self.root_name.refuse_absolute(path.as_str(), relative));
+        }
+        let base = self.root_name.base();
+        Err(Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}")).hint(format!(
+            "paths are relative to the root, `{base}`, such as `src`; leave `path` out to build all"
+        )))
     }
 
     /// Refuses to refresh a part where there is no index that it could be a part of.
@@ -600,7 +613,7 @@ fn failed(error: &io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             upstream(format!("the disk is full: the index could not be written ({error})"), "no_space")
-                .hint("free some space where the state folder is, and call again; the old index still answers")
+                .hint("free some space where the state folder is, and call again; an index that was there before still answers")
         }
         _ if is_unusable_folder(error) => {
             let message = format!("the state folder cannot be used: {error}");

@@ -34,13 +34,13 @@ pub(crate) struct SearchTool(pub(crate) Arc<Search>);
 pub(crate) struct Input {
     /// What to search for.
     query: String,
-    /// How `query` is read: as it stands, as ripgrep's regex, as words to rank files by, or as the name of a symbol.
+    /// How `query` is read: as it stands, as ripgrep's regex, as words to rank files by, or as the name of a symbol (default: literal).
     #[serde(default, rename = "match")]
     matching: Match,
     /// `smart` ignores case unless `query` has a capital; `sensitive` by default, `smart` for symbols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     case: Option<CaseInput>,
-    /// Only whole words.
+    /// Only whole words (default: false).
     #[serde(default)]
     word: bool,
     /// Only these files: a glob, or several, as in .gitignore; `!` leaves files out, a folder stands for all in it.
@@ -52,7 +52,7 @@ pub(crate) struct Input {
     /// Only symbols of this kind, such as `function`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
-    /// How many lines to show before and after each hit.
+    /// How many lines to show before and after each hit (default: 0).
     #[serde(default)]
     #[schemars(range(max = 50))]
     context: u32,
@@ -64,14 +64,14 @@ pub(crate) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 50))]
     after: Option<u32>,
-    /// How many hits to give.
+    /// How many hits to give (default: 50).
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 1000))]
     top: u32,
     /// The `cursor` of the last page, for the next one; all else as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
-    /// Only count the lines that match, in all and in each file.
+    /// Only count the lines that match, in all and in each file (default: false).
     #[serde(default)]
     count: bool,
 }
@@ -469,6 +469,7 @@ pub(crate) fn filter_of<'a>(
     scopes: &'a Scopes,
 ) -> Result<Filter<'a>, Fault> {
     let language = lang.map(language).transpose()?;
+    globs.iter().try_for_each(|glob| refuse_absolute(search, scopes, glob))?;
     Filter::new(scopes, globs, |path| is_folder(search, scopes, path), language)
         .map_err(|problem| invalid(format!("`path` is not a glob: {problem}")).hint("`src/**/*.rs` is one"))
 }
@@ -476,6 +477,18 @@ pub(crate) fn filter_of<'a>(
 /// Where the files lie that a search is about, if that is not everywhere.
 pub(crate) fn reach_of(search: &Search, globs: &[String], scopes: &Scopes) -> Option<Within> {
     reach(globs, |path| is_folder(search, scopes, path))
+}
+
+/// Refuses a glob that begins with the root's own path on this machine, unless that is there again in the root: it would
+/// find nothing.
+fn refuse_absolute(search: &Search, scopes: &Scopes, glob: &str) -> Result<(), Fault> {
+    let bare = glob.strip_prefix('!').unwrap_or(glob);
+    match search.root_name().split(bare) {
+        Some((root, relative)) if !is_folder(search, scopes, root) => {
+            Err(search.root_name().refuse_absolute(bare, relative))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a path is a folder. A caller must not learn which there are where it may not read.

@@ -11,6 +11,7 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use indicatif::HumanBytes;
 use pintle_engine::{CallLine, Engine, Level};
+use pintle_search::Indexing;
 use serde_json::json;
 
 use crate::{
@@ -128,7 +129,10 @@ fn index(workspace: &Workspace) -> String {
             let local = time.to_zoned(jiff::tz::TimeZone::system());
             format!("built {}", local.strftime("%Y-%m-%d %H:%M"))
         }
-        None => "not built yet".into(),
+        None if workspace.indexing == Indexing::Auto => {
+            "not built yet; searches read the files, and the first one starts to build it".into()
+        }
+        None => "not built yet; `pintle index` builds it".into(),
     }
 }
 
