@@ -1,8 +1,9 @@
-//! A second judge, of columns alone.
+//! A second judge, of what ripgrep leaves out.
 //!
-//! The engine of ripgrep up to 15.2 sometimes tells of a match that is not the first in its line (rust-lang/regex
-//! 1354, mended in `regex` 1.13.1, with which Pintle is built). Which lines match is not touched by it. Where the two
-//! columns differ, the plainest of the engines decides: it steps through the text and leaves nothing out.
+//! The engine of ripgrep up to 15.2 sometimes passes over the first match and reports a later one (rust-lang/regex 1354,
+//! fixed in `regex` 1.13.1, with which Pintle is built): in the same line, whose column is then too late, or in a line
+//! further down, so that `(target)*a` finds only the second line of `target/` and `Cargo.lock`. Where the two differ, the
+//! plainest of the engines decides: it steps through the text and leaves nothing out.
 
 use regex_automata::{
     Input,
@@ -31,6 +32,27 @@ pub fn corrected(question: &Question, hits: &[Hit]) -> Vec<Hit> {
         text: hit.text.clone(),
     };
     hits.iter().map(correct).collect()
+}
+
+/// Whether two outputs differ only in lines that ripgrep's has not, and that match.
+pub fn only_misses_lines(question: &Question, expected: &[u8], found: &[u8]) -> bool {
+    if !question.is_regex {
+        return false;
+    }
+    let engine = engine(question);
+    let mut cache = engine.create_cache();
+    let mut rest = expected.split_inclusive(|byte| *byte == b'\n').peekable();
+    let is_right = found.split_inclusive(|byte| *byte == b'\n').all(|line| {
+        rest.next_if_eq(&line).is_some() || engine.is_match(&mut cache, Input::new(text_of(line)))
+    });
+    is_right && rest.next().is_none()
+}
+
+/// The text of a line that is printed after its path, its number and its column.
+fn text_of(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let mut parts = line.splitn(4, |byte| *byte == b':');
+    parts.nth(3).unwrap_or_default()
 }
 
 fn engine(question: &Question) -> PikeVM {
