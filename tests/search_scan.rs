@@ -258,7 +258,7 @@ fn the_setting_is_a_flag_a_variable_and_a_key() {
 
 /// Something that takes a while to be built.
 fn fill_large(world: &World) {
-    for number in 0..rounds(120, 1500) {
+    for number in 0..rounds(120, 400) {
         let text: String =
             (0..300).map(|line| format!("fn name_{number}_{line}() {{ let common = {line}; }}\n")).collect();
         world.write(&format!("{}/{number}.rs", number % 10), text);

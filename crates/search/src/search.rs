@@ -541,7 +541,14 @@ impl Search {
 
     /// The fault of a search that cannot be answered.
     pub(crate) fn unready(&self, unready: Unready) -> Fault {
-        let hint = "call index_build, or run `pintle index`; until then read files with text.read";
+        let hint = match self.indexing {
+            Indexing::Manual => {
+                "call index_build, or run `pintle index`; until then read files with text.read"
+            }
+            Indexing::Auto | Indexing::ScanOnly => {
+                "call index_build, or run `pintle index`; literal and regex searches answer without one"
+            }
+        };
         let damaged = "a server builds it anew by itself: search again in a while, or call index_build to wait for it; without a server run `pintle index`";
         match unready {
             Unready::Missing if self.background.progress().is_some() => {
