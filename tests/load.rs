@@ -99,8 +99,9 @@ fn those_who_stay_are_served_when_half_of_64_clients_vanish_in_mid_call() {
             });
         }
     });
-    wait_until("nothing runs", || server.metric("pintle_calls_running") == 0);
-    assert_eq!(server.metric("pintle_calls_waiting"), 0);
+    // Calls whose clients are gone leave the queue one by one, so that for an instant none runs and some still wait.
+    let load = |name: &str| server.metric(&format!("pintle_calls_{name}"));
+    wait_until("nothing runs or waits", || load("running") + load("waiting") == 0);
 }
 
 #[test]
