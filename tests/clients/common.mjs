@@ -177,5 +177,3 @@ function isContent(uri, gives, { contents }) {
 }
 
 export const names = (list, field) => list.map((item) => item[field]);
-/** The names of tools as the list spells them: clients refuse dots. Calls take both spellings. */
-export const listedNames = (tools) => tools.map((tool) => tool.name.replaceAll(".", "_"));

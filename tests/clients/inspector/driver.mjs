@@ -19,7 +19,6 @@ import {
   isBad,
   isGood,
   isResource,
-  listedNames,
   names,
   options,
   PATIENCE_MS,
@@ -92,7 +91,7 @@ async function everything(folder, era, tools, resources, steps) {
   // The strict list also ends with a failure if a tool's schema is one that clients cannot take.
   await check("tools/list", async () => {
     const listed = await good(folder, era, "tools/list", ["--strict"]);
-    holds(listedNames(calls.tools), names(listed.tools, "name"));
+    holds(names(calls.tools, "name"), names(listed.tools, "name"));
   });
   for (const tool of tools) {
     // Two at a time: most of a run is the inspector's own start.

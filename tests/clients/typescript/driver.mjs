@@ -19,7 +19,6 @@ import {
   isBad,
   isGood,
   isResource,
-  listedNames,
   names,
   options,
   promise,
@@ -70,7 +69,7 @@ async function everything(folder) {
     demand(client.getServerVersion()?.name === "pintle", "the server pintle", client.getServerVersion());
   });
   await check("tools/list", async () => {
-    holds(listedNames(calls.tools), names((await client.listTools()).tools, "name"));
+    holds(names(calls.tools, "name"), names((await client.listTools()).tools, "name"));
   });
   for (const tool of calls.tools) {
     // What has no good call of its own is called well in the cycle.
