@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, MetadataExt, OpenOptions, OpenOptionsExt};
 use pintle_contract::WorkspacePath;
 use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags},
@@ -164,7 +164,7 @@ impl Root {
     fn open_beneath(&self, path: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, StoreError> {
         if let Some(dir) = &self.portable {
             let text = if path.is_root() { "." } else { path.as_str() };
-            return steadily(|| settled(|| open_portably(dir, text, flags)));
+            return steadily(|| settled(|| open_portably(dir, text, flags), || parts(dir, path)));
         }
         steadily(|| match self.resolve(path, flags, ResolveFlags::empty()) {
             Err(Errno::AGAIN | Errno::INTR) => Err(StoreError::Unsteady),
@@ -217,17 +217,39 @@ fn steadily<T>(resolve: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreEr
     resolve()
 }
 
-/// Resolves a path part by part, as long as it comes to no clear end: where a part is a folder at one look and a link at
-/// the next, each single look may find something that was never there. What is found each time is so.
-fn settled<T>(resolve: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    const LOOKS: usize = 8;
-    for _ in 1..LOOKS {
-        match resolve() {
-            Err(StoreError::NotFolder | StoreError::Special) => {}
+/// Resolves a path part by part. Where a part is a folder at one look and a link at the next, a single look may find
+/// something that was never there: it counts only if every look finds it, and `stamp` says that nothing has changed.
+fn settled<T, S: PartialEq>(
+    resolve: impl Fn() -> Result<T, StoreError>,
+    stamp: impl Fn() -> S,
+) -> Result<T, StoreError> {
+    /// So many looks that find the same are enough.
+    const SAME: usize = 8;
+    const LOOKS: usize = 256;
+    let before = stamp();
+    let mut is_steady = true;
+    for look in 1..=LOOKS {
+        let error = match resolve() {
+            Err(error @ (StoreError::NotFolder | StoreError::Special)) => error,
             resolved => return resolved,
+        };
+        is_steady &= stamp() == before;
+        if is_steady && look >= SAME {
+            return Err(error);
         }
     }
-    resolve()
+    Err(StoreError::Unsteady)
+}
+
+/// What each part of a path is, without following the last link of each: this changes when a part is replaced.
+fn parts(dir: &Dir, path: &WorkspacePath) -> Vec<Option<(u64, u64)>> {
+    let text = path.as_str().trim_start_matches('/');
+    let ends = text.match_indices('/').map(|(end, _)| end).chain([text.len()]);
+    let part = |end: usize| {
+        let found = dir.symlink_metadata(&text[..end]).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    ends.map(part).collect()
 }
 
 fn place_of(opened: &OwnedFd) -> io::Result<PathBuf> {
@@ -285,21 +307,29 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
+    /// Resolves what is no folder until the `good`th look, while parts change until the `steady`th; gives whether it was
+    /// found, the error, and how often it was looked.
+    fn resolve(good: usize, steady: usize) -> (Option<StoreError>, usize) {
+        let (looks, stamps) = (Cell::new(0), Cell::new(0));
+        let look = || {
+            looks.set(looks.get() + 1);
+            if looks.get() >= good { Ok(()) } else { Err(StoreError::NotFolder) }
+        };
+        let stamp = || {
+            stamps.set(stamps.get() + 1);
+            stamps.get().min(steady)
+        };
+        (settled(look, stamp).err(), looks.get())
+    }
+
     #[test]
     fn a_part_that_is_a_link_at_one_look_and_a_folder_at_the_next_is_looked_at_again() {
-        let looks = Cell::new(0);
-        let resolve = |good_from: usize| {
-            looks.set(0);
-            let outcome = settled(|| {
-                looks.set(looks.get() + 1);
-                if looks.get() >= good_from { Ok(()) } else { Err(StoreError::NotFolder) }
-            });
-            (outcome.is_ok(), looks.get())
-        };
-        assert_eq!(resolve(1), (true, 1));
-        assert_eq!(resolve(4), (true, 4));
-        // What is no folder each time is none.
-        let (is_good, looks) = resolve(usize::MAX);
-        assert!(!is_good && looks < 100);
+        assert!(matches!(resolve(1, 1), (None, 1)));
+        assert!(matches!(resolve(4, 1), (None, 4)));
+        // As long as something changes, what was found may never have been there.
+        assert!(matches!(resolve(100, usize::MAX), (None, 100)));
+        assert!(matches!(resolve(usize::MAX, usize::MAX), (Some(StoreError::Unsteady), _)));
+        // What is no folder each time, while nothing changes, is none.
+        assert!(matches!(resolve(usize::MAX, 1), (Some(StoreError::NotFolder), 8)));
     }
 }
