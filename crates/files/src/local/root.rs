@@ -224,7 +224,7 @@ fn settled<T, S: PartialEq>(
     stamp: impl Fn() -> S,
 ) -> Result<T, StoreError> {
     /// So many looks that find the same are enough.
-    const SAME: usize = 8;
+    const SAME: usize = 24;
     const LOOKS: usize = 256;
     let before = stamp();
     let mut is_steady = true;
@@ -330,6 +330,6 @@ mod tests {
         assert!(matches!(resolve(100, usize::MAX), (None, 100)));
         assert!(matches!(resolve(usize::MAX, usize::MAX), (Some(StoreError::Unsteady), _)));
         // What is no folder each time, while nothing changes, is none.
-        assert!(matches!(resolve(usize::MAX, 1), (Some(StoreError::NotFolder), 8)));
+        assert!(matches!(resolve(usize::MAX, 1), (Some(StoreError::NotFolder), 24)));
     }
 }
