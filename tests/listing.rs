@@ -607,3 +607,26 @@ fn the_definition_of_the_tool_is_short() {
     assert!(seen.len() <= 900, "{} bytes: {seen}", seen.len());
     server.finish();
 }
+
+#[test]
+fn a_list_that_is_cut_says_how_many_entries_there_are() {
+    let setup = Setup::new();
+    for folder in 0..30 {
+        let folder = setup.path(&format!("root/w/k{folder:02}"));
+        std::fs::create_dir_all(&folder).expect("folders");
+        for file in 0..40 {
+            std::fs::write(folder.join(format!("{file}.rs")), "").expect("writes");
+        }
+    }
+    let mut server = setup.start();
+    let listed = server.result("file.list", json!({"glob": "*.rs"}));
+    assert_eq!(listed["entries"].as_array().map(Vec::len), Some(1000));
+    assert_eq!((&listed["truncated"], &listed["total"]), (&json!(true), &json!(1200)));
+    assert_eq!(listed["next"]["path"], json!("w/k25"));
+    let rest = server.result("file.list", json!({"path": "w/k25", "glob": "*.rs"}));
+    assert!(rest.get("total").is_none() && rest.get("truncated").is_none(), "{rest}");
+    let root = server.path("root").canonicalize().expect("a root");
+    let error = server.error("file.list", json!({"glob": format!("{}/w/**", root.display())}));
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("`w/**`")), "{error}");
+    server.finish();
+}

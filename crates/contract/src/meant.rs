@@ -7,13 +7,15 @@ use crate::nearest;
 
 /// An argument, what models write for it, and how to say the same with it.
 struct Meant {
+    /// Only tools that have this argument as well are meant; any tool if it is empty.
+    beside: &'static str,
     argument: &'static str,
     written: &'static [&'static str],
     how: &'static str,
 }
 
 const fn meant(argument: &'static str, written: &'static [&'static str], how: &'static str) -> Meant {
-    Meant { argument, written, how }
+    Meant { beside: "", argument, written, how }
 }
 
 /// In order: the first row whose argument the tool has is what was meant.
@@ -26,7 +28,12 @@ const TABLE: &[Meant] = &[
     meant("query", &["pattern"], ", with `match`: \"regex\" where it is an expression"),
     meant("query", &["q", "text", "term", "needle"], ""),
     meant("glob", &["pattern", "include", "globs"], ""),
-    meant("path", &["glob", "include", "globs", "paths"], ", which takes globs"),
+    Meant {
+        beside: "query",
+        argument: "path",
+        written: &["glob", "include", "globs", "paths"],
+        how: ", which takes globs",
+    },
     meant("top", &["limit", "max_results", "head_limit", "max_count", "count_limit"], ""),
     meant(
         "lines",
@@ -68,9 +75,26 @@ const TABLE: &[Meant] = &[
 /// assert_eq!(meant_by("x", &[]), None);
 /// ```
 pub fn meant_by<'a>(written: &str, known: &[&'a str]) -> Option<(&'a str, &'static str)> {
-    let rows = TABLE.iter().filter(|row| row.written.contains(&written));
+    let snake = snake_case(written);
+    let is_meant = |row: &&Meant| {
+        let is_written = row.written.contains(&written) || row.written.contains(&snake.as_str());
+        is_written && (row.beside.is_empty() || known.contains(&row.beside))
+    };
+    let rows = TABLE.iter().filter(is_meant);
     let find = |row: &Meant| Some((*known.iter().find(|known| **known == row.argument)?, row.how));
     rows.filter_map(find).next().or_else(|| Some((nearest(written, known.iter().copied())?, "")))
+}
+
+/// `filePath` as `file_path`. A hostile name may be long; its head is enough.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars().take(64) {
+        if letter.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
 }
 
 #[cfg(test)]
@@ -113,8 +137,13 @@ mod tests {
             (&replace, "new_string", "new"),
             (&replace, "new_str", "new"),
             (&create, "file_text", "content"),
+            (&read, "filePath", "path"),
+            (&search, "maxResults", "top"),
+            (&replace, "oldString", "old"),
         ] {
             assert_eq!(meant_by(written, known).map(|(argument, _)| argument), Some(expected), "{written}");
         }
+        // Only the path of a search takes globs.
+        assert!(meant_by("glob", &read).is_none_or(|(_, how)| how.is_empty()));
     }
 }

@@ -51,6 +51,8 @@ impl RootName {
     /// The fault of a path that begins with an absolute path of the root.
     pub fn refuse_absolute(&self, written: &str, relative: &str) -> Fault {
         let relative = if relative.is_empty() { "/" } else { relative };
+        // A glob that leaves files out goes on doing so.
+        let relative = if written.starts_with('!') { format!("!{relative}") } else { relative.to_owned() };
         Fault::new(
             ErrorCode::InvalidRequest,
             format!("{written} begins with the path of the root itself, and paths are relative to the root"),

@@ -1,8 +1,7 @@
 //! Arguments as clients send them, read as they were meant.
 //!
 //! Some clients send arrays, numbers and booleans as JSON texts, and `null` for what they leave out. Such an argument
-//! is converted where its schema leaves no doubt. What does not match after that stays as it was written, so that the
-//! error is about that.
+//! is converted where its schema leaves no doubt. A call that does not match after that is refused.
 
 use pintle_contract::inexact_number;
 use serde_json::{Map, Value};
@@ -46,7 +45,10 @@ pub(crate) fn repair(
         };
         let written = std::mem::replace(&mut arguments[&name], meant);
         if !is_matching(arguments, &name, schema) {
-            arguments[&name] = written;
+            // A number that is out of bounds is reported as that, not as a text.
+            if is_accepted || reread.is_some() {
+                arguments[&name] = written;
+            }
             continue;
         }
         repairs.reread.extend(reread.map(|text| (name.clone(), text)));

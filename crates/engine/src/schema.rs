@@ -123,7 +123,9 @@ impl CompiledSchema {
     /// The fault of a value that does not match; `subject` is what the value is called.
     pub fn fault(&self, value: &Value, stage: Stage, subject: &str, noun: &str) -> Fault {
         const SHOWN: usize = 20;
-        let mismatches = self.mismatches(value, noun);
+        let mut mismatches = self.mismatches(value, noun);
+        // A misspelt member leaves another one missing: what was written comes before what was not.
+        mismatches.sort_by_key(|mismatch| !mismatch.message.starts_with("unknown"));
         let told: Vec<&str> = mismatches.iter().take(3).map(|m| m.message.as_str()).collect();
         let more = mismatches.len().saturating_sub(told.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };

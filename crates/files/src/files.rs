@@ -70,6 +70,10 @@ impl Files {
         self.read(call, self::path(path)?, work).await
     }
 
+    pub(crate) fn root_name(&self) -> &RootName {
+        &self.root_name
+    }
+
     /// The tools.
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
         tools::all(self)

@@ -17,4 +17,4 @@ pub use files::{Files, LARGE_RESULT_CHARS, Lines, inclusive_lines};
 pub use globs::Globs;
 pub use hash::{Hash, Hasher};
 pub use local::{Durability, LocalFolder, UNFINISHED_FILE};
-pub use store::{Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms, Wanted};
+pub use store::{Entry, Found, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms, Wanted};

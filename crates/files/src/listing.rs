@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath};
 use pintle_engine::{CallContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     files::{Files, Paths},
     globs::Globs,
-    store::{Entry, Kind, Store, StoreError, Terms, Wanted},
+    store::{Entry, Found, Kind, Store, StoreError, Terms, Wanted},
 };
 
 /// How many entries of a tree are listed.
@@ -26,7 +26,10 @@ pub(crate) struct Listing {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     truncated: bool,
-    /// If `truncated`: the arguments that list what comes next.
+    /// If `truncated`: how many entries there are in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    /// If `truncated`: the arguments that list the first folder that is not listed, or not all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Next>,
 }
@@ -108,9 +111,13 @@ impl Listing {
         folders.map(|entry| entry.name.as_str())
     }
 
-    fn new(entries: Vec<Entry>, next: Option<Next>) -> Self {
+    fn new(entries: Vec<Entry>) -> Self {
         let entries = entries.into_iter().map(Listed::from).collect();
-        Self { entries, truncated: next.is_some(), next }
+        Self { entries, truncated: false, total: None, next: None }
+    }
+
+    fn part(entries: Vec<Entry>, total: u64, next: Option<Next>) -> Self {
+        Self { truncated: true, total: Some(total), next, ..Self::new(entries) }
     }
 }
 
@@ -120,7 +127,11 @@ pub(crate) async fn list(
     path: WorkspacePath,
     asked: Asked,
 ) -> Result<Listing, Fault> {
+    let root_name = files.root_name().clone();
     let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
+        if let Some(glob) = &asked.glob {
+            refuse_absolute(&root_name, glob, store, terms)?;
+        }
         if asked.depth.is_some() || asked.glob.is_some() {
             return tree(store, &paths.path, &asked, terms);
         }
@@ -128,7 +139,7 @@ pub(crate) async fn list(
         entries.retain(|entry| asked.only.is_none_or(|only| only.kind() == entry.kind));
         let place = |entry: &Entry| (entry.kind != Kind::Folder, entry.name.clone());
         entries.sort_by_cached_key(place);
-        Ok(Listing::new(entries, None))
+        Ok(Listing::new(entries))
     };
     files.with_store(call, path.into(), work).await
 }
@@ -146,14 +157,15 @@ fn tree(
             Some(Globs::new(glob, path, is_folder).map_err(|problem| bad_glob(&problem))?)
         }
     };
-    let find = |depth: Option<u32>| {
+    let find = |depth: Option<u32>, counts_all: bool| {
         let kind = asked.only.map(OnlyType::kind);
-        let wanted = Wanted { depth, globs: globs.as_ref(), kind, ignored: asked.ignored, most: MOST + 1 };
+        let (globs, ignored) = (globs.as_ref(), asked.ignored);
+        let wanted = Wanted { depth, globs, kind, ignored, most: MOST + 1, counts_all };
         store.tree(path, &wanted, terms)
     };
-    let mut entries = find(asked.depth)?;
+    let Found { mut entries, total } = find(asked.depth, true)?;
     if entries.len() <= MOST {
-        return Ok(Listing::new(entries, None));
+        return Ok(Listing::new(entries));
     }
     let next = |path: &str, depth: Option<u32>| Next {
         path: path.to_owned(),
@@ -173,7 +185,7 @@ fn tree(
     if let (true, Some(depth)) = (shows_folders, asked.depth) {
         let mut fitting = None;
         for depth in 1..depth.min(DEEPEST) {
-            let fewer = find(Some(depth))?;
+            let fewer = find(Some(depth), false)?.entries;
             if fewer.len() > MOST {
                 break;
             }
@@ -182,7 +194,7 @@ fn tree(
         if let Some((depth, fewer)) = fitting {
             let is_not_entered = |entry: &&Entry| entry.kind == Kind::Folder && level(&entry.name) == depth;
             let first = fewer.iter().find(is_not_entered).map(|entry| next(&entry.name, left(depth)));
-            return Ok(Listing::new(fewer, first));
+            return Ok(Listing::part(fewer, total, first));
         }
     }
     let folder_of = |entry: &Entry| entry.name.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
@@ -199,11 +211,27 @@ fn tree(
         },
         level => next(&stopped_in, left(level)),
     };
-    Ok(Listing::new(entries, Some(next)))
+    Ok(Listing::part(entries, total, Some(next)))
 }
 
 /// No path has more names.
 const DEEPEST: u32 = 4096;
+
+/// Refuses a glob that begins with the root's own path on this machine, unless that is there again in the root.
+fn refuse_absolute(
+    root_name: &RootName,
+    glob: &str,
+    store: &dyn Store,
+    terms: &Terms<'_>,
+) -> Result<(), StoreError> {
+    match root_name.split(glob.strip_prefix('!').unwrap_or(glob)) {
+        Some((root, _)) if WorkspacePath::parse(root).is_ok_and(|root| store.is_folder(&root, terms)) => {
+            Ok(())
+        }
+        Some((_, relative)) => Err(StoreError::Refused(root_name.refuse_absolute(glob, relative))),
+        None => Ok(()),
+    }
+}
 
 fn bad_glob(problem: &str) -> Fault {
     Fault::new(ErrorCode::InvalidRequest, format!("the glob cannot be used: {problem}"))

@@ -51,12 +51,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// What lies in a folder and below it, in the order of the bytes of the paths, which are the names of the entries.
     /// Links are not followed, and `.git` is left out.
-    fn tree(
-        &self,
-        path: &WorkspacePath,
-        wanted: &Wanted<'_>,
-        terms: &Terms<'_>,
-    ) -> Result<Vec<Entry>, StoreError>;
+    fn tree(&self, path: &WorkspacePath, wanted: &Wanted<'_>, terms: &Terms<'_>)
+    -> Result<Found, StoreError>;
 
     /// Whether there is a folder, for all that whoever asks may know.
     fn is_folder(&self, path: &WorkspacePath, terms: &Terms<'_>) -> bool;
@@ -141,6 +137,17 @@ pub struct Wanted<'a> {
     pub ignored: bool,
     /// How many entries at most: the first of them.
     pub most: usize,
+    /// Goes on counting where that many are found.
+    pub counts_all: bool,
+}
+
+/// What was found of a tree.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The entries, sorted by path.
+    pub entries: Vec<Entry>,
+    /// How many there are, as far as they were counted.
+    pub total: u64,
 }
 
 /// What whoever asks may do, and what must hold.

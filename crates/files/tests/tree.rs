@@ -24,11 +24,11 @@ fn stores(root: &Path) -> [LocalFolder; 2] {
 }
 
 const ALL: Wanted<'static> =
-    Wanted { depth: None, globs: None, kind: None, ignored: false, most: usize::MAX };
+    Wanted { depth: None, globs: None, kind: None, ignored: false, most: usize::MAX, counts_all: false };
 
 fn tree(store: &LocalFolder, folder: &str, wanted: &Wanted<'_>) -> Vec<Entry> {
     let terms = Terms { permit: &|_, _| Ok(()), rules: &NoRules, has_ended: &|| false, commit: &|| true };
-    store.tree(&path(folder), wanted, &terms).expect("a tree")
+    store.tree(&path(folder), wanted, &terms).expect("a tree").entries
 }
 
 fn names(entries: &[Entry]) -> Vec<&str> {
@@ -200,7 +200,7 @@ fn what_may_not_be_read_is_neither_listed_nor_entered() {
     };
     let terms = Terms { permit: &permit, rules: &NoRules, has_ended: &|| false, commit: &|| true };
     for store in stores(folder.path()) {
-        let entries = store.tree(&path("a"), &ALL, &terms).expect("a tree");
+        let entries = store.tree(&path("a"), &ALL, &terms).expect("a tree").entries;
         // Of a link no more is known than that it is there.
         let link = Entry { name: "a/link".into(), kind: Kind::Other, size: 0 };
         assert_eq!(entries, [link, Entry { name: "a/open".into(), kind: Kind::File, size: 0 }]);

@@ -10,7 +10,7 @@ const COMMANDS: [(&str, &str); 6] = [
     ("serve", "serve this folder, and say how to connect a client"),
     ("search TEXT", "search the files in this folder"),
     ("index", "build the search index, or refresh it"),
-    ("tools", "list the tools that a client gets"),
+    ("tools", "list all tools"),
     ("call TOOL JSON", "call one tool and print its result"),
     ("validate PATH", "check JSON files against their schemas"),
 ];

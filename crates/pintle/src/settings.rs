@@ -201,7 +201,7 @@ impl Serve {
             })?,
             write_timeout,
             toolsets: toolsets(&arguments.toolsets, file)?,
-            mcp: mcp_options(arguments, file),
+            mcp: McpOptions { scopes: Some(scopes(&arguments.scope, file)?), ..mcp_options(arguments, file) },
             engine: Options {
                 running: number("running", arguments.running, file.running, defaults.running, 1)?,
                 waiting: number("waiting", arguments.waiting, file.waiting, defaults.waiting, 0)?,
@@ -329,6 +329,7 @@ fn mcp_options(arguments: &ServeArguments, file: &FileConfig) -> McpOptions {
             ResultsHow::Text => ResultsSetting::Text,
             ResultsHow::Auto => ResultsSetting::Auto,
         },
+        scopes: None,
     }
 }
 

@@ -40,7 +40,7 @@ use rustix::{fs::FileType, io::Errno};
 use self::{leftover::Warn, lock::Lock, root::Root, source::OpenFile, tree::TreeWalk};
 use crate::{
     hash::Hash,
-    store::{Entry, Plan, Source, Store, StoreError, Terms, Wanted},
+    store::{Entry, Found, Plan, Source, Store, StoreError, Terms, Wanted},
 };
 
 /// A folder on this machine.
@@ -209,7 +209,7 @@ impl Store for LocalFolder {
         path: &WorkspacePath,
         wanted: &Wanted<'_>,
         terms: &Terms<'_>,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Found, StoreError> {
         let (folder, real) = self.open_to_list(path, terms)?;
         let walk = TreeWalk { root: &self.root, warn: &self.warn, wanted, terms };
         walk.run(folder, real, path)

@@ -20,7 +20,7 @@ use super::{
     root::Root,
     temporary,
 };
-use crate::store::{Entry, Kind, StoreError, Terms, Wanted};
+use crate::store::{Entry, Found, Kind, StoreError, Terms, Wanted};
 
 /// How many names the folders on the way hold all together.
 const MOST_HELD: usize = 50_000;
@@ -70,7 +70,7 @@ impl TreeWalk<'_> {
         folder: OwnedFd,
         real: WorkspacePath,
         shown: &WorkspacePath,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Found, StoreError> {
         let mut rules = self.rules_above(&real);
         if let Some(rules) = &mut rules {
             rules.enter(&folder, &real);
@@ -79,13 +79,16 @@ impl TreeWalk<'_> {
             Level { real, shown: shown.as_str().to_owned(), depth: 0, steps: Vec::new(), more_after: None };
         let mut levels = vec![self.read(&folder, first, rules.as_ref(), MOST_HELD)?];
         drop(folder);
-        let mut found = Vec::new();
+        let mut found = Found::default();
         while let Some(level) = levels.last_mut() {
             match level.steps.pop() {
                 Some(Step { key, what: What::List(kind, size) }) => {
-                    let name = join(&level.shown, &String::from_utf8_lossy(&key));
-                    found.push(Entry { name, kind, size });
-                    if found.len() >= self.wanted.most {
+                    found.total += 1;
+                    if found.entries.len() < self.wanted.most {
+                        let name = join(&level.shown, &String::from_utf8_lossy(&key));
+                        found.entries.push(Entry { name, kind, size });
+                    }
+                    if found.entries.len() >= self.wanted.most && !self.wanted.counts_all {
                         break;
                     }
                 }

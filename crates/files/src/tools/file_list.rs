@@ -45,7 +45,7 @@ impl Tool for FileList {
 
     const NAME: &'static str = "file.list";
     const TITLE: &'static str = "List or find files";
-    const DESCRIPTION: &'static str = "Lists a folder. With `depth` or `glob`: a tree, or files by name, in one call; names are paths from the root, without .git, ignored files and what links lead to. Over 1,000: `truncated`, and `next` has the arguments to go on.";
+    const DESCRIPTION: &'static str = "Lists a folder. With `depth` or `glob`: a tree, or files by name, in one call; names are paths from the root, without .git, ignored files and what links lead to. Over 1,000: `truncated`, `total`, and `next`, the first folder left out.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 

@@ -82,7 +82,7 @@ impl Reasons<'_> {
         let missing = missing.filter_map(|glob| self.missing(glob, whole)).collect::<Vec<_>>();
         match missing.is_empty() {
             true => Some("no file that is searched matches `path`".to_owned()),
-            false => Some(missing.join("; ")),
+            false => Some(shown(missing)),
         }
     }
 
@@ -136,4 +136,12 @@ impl Reasons<'_> {
         names.sort_unstable();
         nearest(name, names.iter().map(String::as_str)).map(path)
     }
+}
+
+/// The first of several remarks, and how many more there are.
+fn shown(remarks: Vec<String>) -> String {
+    const SHOWN: usize = 3;
+    let more = remarks.len().saturating_sub(SHOWN);
+    let first = remarks.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ");
+    if more > 0 { format!("{first}; and {more} more of such paths") } else { first }
 }

@@ -485,7 +485,7 @@ fn refuse_absolute(search: &Search, scopes: &Scopes, glob: &str) -> Result<(), F
     let bare = glob.strip_prefix('!').unwrap_or(glob);
     match search.root_name().split(bare) {
         Some((root, relative)) if !is_folder(search, scopes, root) => {
-            Err(search.root_name().refuse_absolute(bare, relative))
+            Err(search.root_name().refuse_absolute(glob, relative))
         }
         _ => Ok(()),
     }

@@ -25,14 +25,12 @@ use super::{
     HeldReply, Origin, ToolJson,
     clients::{ResultForm, added_arguments, form_for},
     convert,
+    instructions::instructions,
     listing::{ListedTool, ToolNames, listing},
 };
 
 /// A reply carries a tool's result twice, and in the text each of its bytes may need an escape.
 const REPLY_FACTOR: usize = 3;
-
-/// What models read before they choose a tool: why these tools, and how one call leads to the next.
-const INSTRUCTIONS: &str = include_str!("instructions.txt");
 
 /// How tools are shown to MCP clients, and how their calls are read.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +41,8 @@ pub struct McpOptions {
     pub argument_reading: ArgumentReading,
     /// How results are sent.
     pub results: ResultsSetting,
+    /// What clients may do, as far as it is known before they come.
+    pub scopes: Option<Scopes>,
 }
 
 /// How the results of tools are sent.
@@ -63,13 +63,17 @@ pub struct McpHandler {
     engine: Arc<Engine>,
     options: McpOptions,
     tools: Arc<[ListedTool]>,
+    instructions: Arc<str>,
 }
 
 impl McpHandler {
     /// A handler over an engine.
     pub fn new(engine: Arc<Engine>, options: McpOptions) -> Self {
         let tools = listing(engine.catalogue(), options.tool_names).into();
-        Self { engine, options, tools }
+        let scopes = options.scopes.clone().unwrap_or_else(Scopes::everything);
+        let listed = engine.catalogue().listed(&scopes).map(|tool| tool.name.as_str()).collect();
+        let instructions = instructions(&listed).into();
+        Self { engine, options, tools, instructions }
     }
 
     /// Takes out the arguments that a client adds by itself, which its model did not mean for the tool.
@@ -195,7 +199,7 @@ impl ServerHandler for McpHandler {
         let version = self.engine.catalogue().tooling_version();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("pintle", version).with_title("Pintle"))
-            .with_instructions(INSTRUCTIONS.trim_end())
+            .with_instructions(self.instructions.as_ref())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

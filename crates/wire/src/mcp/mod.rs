@@ -3,6 +3,7 @@
 mod clients;
 mod convert;
 mod handler;
+mod instructions;
 mod listing;
 pub(crate) mod message;
 mod origin;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use indicatif::HumanBytes;
 use pintle_engine::{CallLine, Engine, Level};
 use pintle_search::Indexing;
@@ -136,6 +137,11 @@ fn index(workspace: &Workspace) -> String {
     }
 }
 
+/// A setting as it is typed.
+fn word<T: ValueEnum>(chosen: Option<T>) -> Option<String> {
+    chosen?.to_possible_value().map(|value| value.get_name().to_owned())
+}
+
 /// How a client starts the same server, wherever it is itself.
 fn command(arguments: &ServeArguments, workspace: &Workspace) -> Vec<String> {
     let absolute = |path: &Path| {
@@ -152,6 +158,23 @@ fn command(arguments: &ServeArguments, workspace: &Workspace) -> Vec<String> {
         arguments.workspace.state_dir.as_deref().filter(|path| !path.as_os_str().is_empty())
     {
         add("--state-dir", absolute(state_dir));
+    }
+    let given = [
+        ("--toolsets", (!arguments.toolsets.is_empty()).then(|| arguments.toolsets.join(","))),
+        ("--tool-names", word(arguments.tool_names)),
+        ("--arguments", word(arguments.arguments)),
+        ("--results", word(arguments.results)),
+        ("--index", word(arguments.workspace.index)),
+        ("--max-result-bytes", arguments.max_result_bytes.map(|bytes| bytes.to_string())),
+        ("--max-request-bytes", arguments.max_request_bytes.map(|bytes| bytes.to_string())),
+    ];
+    for (flag, value) in given {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            add(flag, value);
+        }
+    }
+    for timeout in arguments.workspace.timeout.iter().filter(|timeout| !timeout.is_empty()) {
+        add("--timeout", timeout.clone());
     }
     // Without them the client could do more than here.
     for scope in arguments.scope.iter().filter(|scope| !scope.is_empty()) {
