@@ -1,0 +1,276 @@
+//! The process between the server and one command: it starts the command, waits for it, and lets nothing that the
+//! command started outlive it.
+//!
+//! It is a *subreaper*: a process below it that loses its parent becomes its child, however often it forks, whatever
+//! session or group it makes for itself, and whatever its environment says. So everything that the command started is
+//! below the supervisor, and when the system says that it has no children, nothing is left.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, ExitStatusExt},
+        },
+    },
+    process::{Command, ExitCode, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, setsid, wait},
+};
+
+use crate::{
+    command::{CommandSpec, Exit, StartFailure},
+    message::{KILL, Report, read_spec},
+    reaper::{self, Remains},
+};
+
+/// How often the supervisor looks for orphans that have ended while the command still runs.
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often it looks for the command's end where the system has no descriptor of a process.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// The longest pause between two looks at what is ending.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// After this time of killing without success, it is reported.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Supervises one command: the whole life of a process that a [`Spawner`](crate::Spawner) started. Standard input is
+/// the socket to the server; standard output and error are the command's.
+pub fn supervise() -> ExitCode {
+    match Supervisor::start() {
+        Ok(mut supervisor) => {
+            supervisor.run();
+            ExitCode::SUCCESS
+        }
+        // The server finds out by the socket, which closes.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// What the server wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// That the command goes on.
+    GoOn,
+    /// That it ends, and may take its time for it.
+    Terminate,
+    /// Nothing any more: the server is gone, so everything has to go at once.
+    Kill,
+}
+
+struct Supervisor {
+    control: UnixStream,
+    order: Order,
+    /// The command itself, until it has ended and its exit code was taken.
+    command: Option<Pid>,
+}
+
+impl Supervisor {
+    fn start() -> io::Result<Self> {
+        // Out of the terminal's reach: what a user types there is for the server, which decides for its commands.
+        let _ = setsid();
+        reaper::become_subreaper()?;
+        let control: OwnedFd = rustix::stdio::stdin().try_clone_to_owned()?;
+        Ok(Self { control: control.into(), order: Order::GoOn, command: None })
+    }
+
+    fn run(&mut self) {
+        // A server that dies before it has said what to run wants nothing.
+        let Some(spec) = read_spec(&self.control) else { return };
+        let started = null_device().and_then(|null| {
+            let started = start(&spec)?;
+            // What the command holds of its output is then the only thing that holds it.
+            let _ = rustix::stdio::dup2_stdout(&null).and_then(|()| rustix::stdio::dup2_stderr(&null));
+            Ok(started)
+        });
+        let child = match started {
+            Ok(child) => child,
+            Err(failure) => return self.report(Report::NotStarted(failure)),
+        };
+        self.command = Some(child);
+        drop(spec.stdin);
+        if self.wait_for_command() == Remains::Something {
+            if self.order != Order::Kill {
+                self.terminate(spec.grace);
+            }
+            self.kill();
+        }
+        self.report(Report::Done);
+    }
+
+    /// Waits until the command has ended, or is to be ended.
+    fn wait_for_command(&mut self) -> Remains {
+        let ending = self.command.and_then(reaper::watch_end);
+        let interval = if ending.is_some() { REAP_INTERVAL } else { LOOK_INTERVAL };
+        loop {
+            self.listen(interval, ending.as_ref());
+            let remains = self.reap();
+            if remains == Remains::Nothing || self.command.is_none() || self.order != Order::GoOn {
+                return remains;
+            }
+        }
+    }
+
+    /// Asks everything to end, and waits until it has or the time is over.
+    fn terminate(&mut self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        reaper::signal_all(self.command, Signal::TERM);
+        // What was stopped could not end otherwise.
+        reaper::signal_all(self.command, Signal::CONT);
+        let mut pause = Duration::from_millis(1);
+        while self.reap() == Remains::Something && self.order != Order::Kill {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            self.listen(pause.min(left), None);
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Kills until nothing is left.
+    fn kill(&mut self) {
+        let started = Instant::now();
+        let mut is_reported = false;
+        while self.reap() == Remains::Something {
+            reaper::kill_round(self.command);
+            let mut pause = Duration::from_micros(100);
+            // What was killed needs a moment to end.
+            while pause < LONGEST_PAUSE && self.reap() == Remains::Something {
+                std::thread::sleep(pause);
+                pause *= 2;
+            }
+            if started.elapsed() > KILL_PATIENCE {
+                let left = reaper::alive();
+                if let (Some(example), false) = (left.first(), is_reported) {
+                    is_reported = true;
+                    let count = i32::try_from(left.len()).unwrap_or(i32::MAX);
+                    self.report(Report::Unkillable { count, example: example.as_raw_nonzero().get() });
+                }
+                // With the server gone there is nobody to wait for.
+                self.listen(KILL_PATIENCE / 5, None);
+                if self.order == Order::Kill {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes the exit codes of all that has ended below.
+    fn reap(&mut self) -> Remains {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if self.command == Some(pid) {
+                        self.command = None;
+                        self.report(Report::Exited(exit(ExitStatus::from_raw(status.as_raw()))));
+                    }
+                }
+                Ok(None) => return Remains::Something,
+                Err(Errno::INTR) => {}
+                Err(_) => return Remains::Nothing,
+            }
+        }
+    }
+
+    /// Waits for an order, for the command's end, or for a time.
+    fn listen(&mut self, time: Duration, ending: Option<&OwnedFd>) {
+        let time = Timespec::try_from(time).ok();
+        if self.order == Order::Kill {
+            // The socket has ended, and would be ready for ever.
+            let mut watched: Vec<_> = ending.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
+            let _ = poll(&mut watched, time.as_ref());
+            return;
+        }
+        let control = self.control.as_fd();
+        let mut watched = vec![PollFd::from_borrowed_fd(control, PollFlags::IN)];
+        watched.extend(ending.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        if poll(&mut watched, time.as_ref()).is_err() || watched[0].revents().is_empty() {
+            return;
+        }
+        let mut order = [0];
+        self.order = match (&self.control).read(&mut order) {
+            Ok(1) if order == [KILL] => Order::Terminate,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.order,
+            _ => Order::Kill,
+        };
+    }
+
+    fn report(&self, report: Report) {
+        // A server that is gone needs no report, and the next look at the socket says so.
+        let _ = (&self.control).write_all(&report.write());
+    }
+}
+
+/// Starts the command in a process group of its own.
+fn start(spec: &CommandSpec) -> Result<Pid, StartFailure> {
+    let stdin = match &spec.stdin {
+        Some(bytes) => reaper::file_of(bytes).map_err(|error| other(&error))?.into(),
+        None => Stdio::null(),
+    };
+    let started = Command::new(&spec.program)
+        .args(&spec.arguments)
+        .env_clear()
+        .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(&spec.folder)
+        .process_group(0)
+        .stdin(stdin)
+        .spawn();
+    match started {
+        Ok(child) => Ok(Pid::from_child(&child)),
+        Err(error) => Err(explain(spec, &error)),
+    }
+}
+
+/// Why a command did not start: the system says the same of a missing program and of a missing folder.
+fn explain(spec: &CommandSpec, error: &io::Error) -> StartFailure {
+    if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
+        return StartFailure::NulByte;
+    }
+    if !spec.folder.is_dir() {
+        return StartFailure::NoFolder;
+    }
+    match (std::fs::metadata(&spec.program), Errno::from_io_error(error)) {
+        (Err(error), _) if error.kind() == io::ErrorKind::NotFound => StartFailure::Missing,
+        (Ok(there), _) if there.is_dir() => StartFailure::IsFolder,
+        (_, Some(Errno::ACCESS)) => StartFailure::NotExecutable,
+        (_, Some(Errno::NOEXEC | Errno::NOENT | Errno::NOTDIR)) => StartFailure::NotAProgram,
+        (_, Some(Errno::TOOBIG)) => StartFailure::TooLong,
+        _ => other(error),
+    }
+}
+
+fn other(error: &io::Error) -> StartFailure {
+    StartFailure::Other(error.raw_os_error().unwrap_or(0))
+}
+
+fn null_device() -> Result<File, StartFailure> {
+    OpenOptions::new().write(true).open("/dev/null").map_err(|error| other(&error))
+}
+
+fn exit(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, signal) => Exit::Signal(signal.unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_told_from_a_code() {
+        assert_eq!(exit(ExitStatus::from_raw(9)), Exit::Signal(9));
+        assert_eq!(exit(ExitStatus::from_raw(7 << 8)), Exit::Code(7));
+    }
+}

@@ -1,0 +1,166 @@
+//! Which processes descend from this one, and signals to them.
+//!
+//! Numbers of processes are used again, so a number that was read a moment ago may be another process by now. Before a
+//! signal is sent, the process is held by a descriptor and looked at again: only what still has a parent in the tree is
+//! signalled.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+};
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+/// The processes that descend from this one, parents before their children, each with its parent. While they run and
+/// fork some may be missing; whoever lost its parent meanwhile is this one's child, and is found the next time.
+pub(crate) fn descendants() -> Vec<(Pid, Pid)> {
+    let this = getpid();
+    match children(this) {
+        Some(children) => below(children.into_iter().map(|child| (child, this)).collect()),
+        None => descendants_by_scan(this),
+    }
+}
+
+/// These processes and everything below them.
+pub(crate) fn below(mut found: Vec<(Pid, Pid)>) -> Vec<(Pid, Pid)> {
+    let mut seen: HashSet<Pid> = found.iter().map(|(child, _)| *child).collect();
+    let mut next = 0;
+    while let Some((parent, _)) = found.get(next).copied() {
+        next += 1;
+        let children = children(parent).unwrap_or_default();
+        found.extend(children.into_iter().filter(|child| seen.insert(*child)).map(|child| (child, parent)));
+    }
+    found
+}
+
+/// The children of all threads of a process. `None` if the system does not list them.
+pub(crate) fn children(pid: Pid) -> Option<Vec<Pid>> {
+    let mut children = Vec::new();
+    let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?;
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(parse)),
+            // Thread and process may have ended meanwhile; a kernel without the file has it for none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && pid == getpid() => return None,
+            Err(_) => {}
+        }
+    }
+    Some(children)
+}
+
+/// The same from the parents of all processes of the system, which takes as long as there are processes.
+fn descendants_by_scan(this: Pid) -> Vec<(Pid, Pid)> {
+    let mut by_parent: HashMap<Pid, Vec<Pid>> = HashMap::new();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    for pid in entries.flatten().filter_map(|entry| parse(entry.file_name().to_str()?)) {
+        if let Some(stat) = Stat::read(pid) {
+            by_parent.entry(stat.parent).or_default().push(pid);
+        }
+    }
+    let mut found: Vec<(Pid, Pid)> = Vec::new();
+    let mut parents = vec![this];
+    while let Some(parent) = parents.pop() {
+        let children = by_parent.remove(&parent).unwrap_or_default();
+        parents.extend(&children);
+        found.extend(children.into_iter().map(|child| (child, parent)));
+    }
+    found
+}
+
+/// The processes of a session.
+pub(crate) fn session(leader: Pid) -> Vec<(Pid, Pid)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| parse(entry.file_name().to_str()?));
+    let stats = pids.filter_map(|pid| Some((pid, Stat::read(pid)?)));
+    stats
+        .filter(|(_, stat)| stat.session == leader.as_raw_nonzero().get())
+        .map(|(pid, stat)| (pid, stat.parent))
+        .collect()
+}
+
+/// Sends a signal to a process, if its parent is still one of these. Says whether it was sent; one that has ended
+/// needs none.
+pub(crate) fn signal_child_of(pid: Pid, parents: impl Fn(Pid) -> bool, signal: Signal) -> bool {
+    let is_ours = || Stat::read(pid).is_some_and(|stat| parents(stat.parent));
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(held) => return is_ours() && pidfd_send_signal(&held, signal).is_ok(),
+            Err(rustix::io::Errno::SRCH) => return false,
+            // Old kernels and some containers do not have it.
+            Err(_) => {}
+        }
+    }
+    is_ours() && kill_process(pid, signal).is_ok()
+}
+
+fn parse(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse().ok()?)
+}
+
+/// What the system says of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stat {
+    pub(crate) has_ended: bool,
+    pub(crate) parent: Pid,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+}
+
+impl Stat {
+    pub(crate) fn read(pid: Pid) -> Option<Self> {
+        let text = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        Self::parse(&String::from_utf8_lossy(&text))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        // The name, in parentheses, may hold anything.
+        let (_, rest) = text.rsplit_once(") ")?;
+        let mut fields = rest.split(' ');
+        let has_ended = matches!(fields.next()?, "Z" | "X");
+        let parent = parse(fields.next()?)?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        Some(Self { has_ended, parent, group, session })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_process_cannot_pass_for_its_state() {
+        let stat = Stat::parse("7 (a) R 1 (b) S 5 6 7 8 9").expect("a line");
+        assert_eq!(
+            (stat.has_ended, stat.parent.as_raw_nonzero().get(), stat.group, stat.session),
+            (false, 5, 6, 7)
+        );
+        assert!(Stat::parse("7 (a) Z 5 6 7 ").expect("a line").has_ended);
+        assert!(Stat::parse("7 (a").is_none());
+    }
+
+    #[test]
+    fn both_ways_find_children_and_grandchildren_and_only_they_are_signalled() {
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 1000 & echo $!; wait"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut line = String::new();
+        let mut stdout = io::BufReader::new(child.stdout.take().expect("stdout"));
+        io::BufRead::read_line(&mut stdout, &mut line).expect("a line");
+        let (shell, sleep) = (Pid::from_child(&child), parse(line.trim()).expect("a number"));
+        for found in [descendants(), descendants_by_scan(getpid())] {
+            assert!(found.contains(&(shell, getpid())) && found.contains(&(sleep, shell)), "{found:?}");
+        }
+        assert!(!signal_child_of(sleep, |parent| parent == getpid(), Signal::KILL), "another's child");
+        assert!(signal_child_of(sleep, |parent| parent == shell, Signal::KILL));
+        assert!(signal_child_of(shell, |parent| parent == getpid(), Signal::KILL));
+        child.wait().expect("ends");
+        assert!(!signal_child_of(shell, |parent| parent == getpid(), Signal::KILL), "it has ended");
+    }
+}
