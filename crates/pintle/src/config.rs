@@ -7,13 +7,11 @@ use std::{
 
 use clap::ValueEnum;
 use pintle_engine::SchemaRegistry;
+use pintle_positions::{Positions, SetAt, syntax_problem, text_of, unusable};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{
-    cli::{ArgumentsHow, Auth, Envelope, IndexHow, LogLevel, NameSpelling, ProgressWhen, ResultsHow},
-    positions::{Position, Positions, SetAt, escape, syntax_problem},
-};
+use crate::cli::{ArgumentsHow, Auth, Envelope, IndexHow, LogLevel, NameSpelling, ProgressWhen, ResultsHow};
 
 /// The keys of the file. Paths are relative to the file's folder.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -176,39 +174,6 @@ impl FileConfig {
     }
 }
 
-/// The text of a file, without the byte order mark that some editors begin it with.
-fn text_of(bytes: &[u8], file: &Path) -> Result<String, String> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned()),
-        Err(error) => {
-            let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            let problem = "this byte is not UTF-8; save the file as UTF-8";
-            Err(Position::of(&before, before.len()).problem(file, problem))
-        }
-    }
-}
-
-/// The first value that no setting can have, with its pointer: JSON, in which the settings are checked, has no dates
-/// and no numbers without end.
-fn unusable(table: &toml::Table) -> Option<(String, &'static str)> {
-    fn within(value: &toml::Value, pointer: String) -> Option<(String, &'static str)> {
-        match value {
-            toml::Value::Datetime(_) => Some((pointer, "this is a date; write a text, in quotes")),
-            toml::Value::Float(float) if !float.is_finite() => {
-                Some((pointer, "this is not a number that can be used; write digits"))
-            }
-            toml::Value::Array(items) => {
-                items.iter().enumerate().find_map(|(index, item)| within(item, format!("{pointer}/{index}")))
-            }
-            toml::Value::Table(table) => {
-                table.iter().find_map(|(key, value)| within(value, format!("{pointer}/{}", escape(key))))
-            }
-            _ => None,
-        }
-    }
-    table.iter().find_map(|(key, value)| within(value, format!("/{}", escape(key))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,13 +230,6 @@ mod tests {
             let told = problem(text);
             assert!(told.starts_with(expected), "{told}");
         }
-    }
-
-    #[test]
-    fn a_file_that_is_not_utf_8_is_reported_where_it_is_not() {
-        let told = text_of(b"a = 1\nb = \"\xff\"", Path::new("p.toml")).expect_err("not text");
-        assert!(told.starts_with("p.toml: line 2, column 6: "), "{told}");
-        assert_eq!(text_of("\u{feff}a = 1".as_bytes(), Path::new("p.toml")), Ok("a = 1".into()));
     }
 
     #[test]

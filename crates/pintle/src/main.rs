@@ -9,7 +9,6 @@ mod living;
 mod memory;
 mod notices;
 mod output;
-mod positions;
 mod ready;
 mod rules;
 mod settings;

@@ -12,6 +12,7 @@ use pintle_auth::Scopes;
 use pintle_contract::{RootName, WorkspacePath};
 use pintle_engine::{ArgumentReading, EnvelopeMode, Options, Timeouts};
 use pintle_files::Durability;
+use pintle_positions::{SetAt, escape};
 
 use pintle_search::{DEFAULT_MAX_FILE_BYTES, Indexing, LARGEST_MAX_FILE_BYTES};
 use pintle_wire::{McpOptions, Origins, ResultsSetting, ToolNames};
@@ -22,7 +23,6 @@ use crate::{
         ResultsHow, ServeArguments, WorkspaceArguments,
     },
     config::{Bind, FileConfig},
-    positions::{SetAt, escape},
     toolsets::Toolsets,
 };
 

@@ -1,5 +1,5 @@
-//! Where in the configuration file each key and each value stands, so that every error about one of them has a file,
-//! a line and a column.
+//! Where in a TOML file each key and each value stands, so that every error about one of them has a file, a line and a
+//! column.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,9 @@ pub struct Positions {
 /// A position in a text: the line, and the column in characters, both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
+    /// The line.
     pub line: usize,
+    /// The column, in characters.
     pub column: usize,
 }
 
@@ -130,6 +132,39 @@ pub fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
+/// The text of a file, without the byte order mark that some editors begin it with.
+pub fn text_of(bytes: &[u8], file: &Path) -> Result<String, String> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned()),
+        Err(error) => {
+            let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let problem = "this byte is not UTF-8; save the file as UTF-8";
+            Err(Position::of(&before, before.len()).problem(file, problem))
+        }
+    }
+}
+
+/// The first value that no setting can have, with its pointer: JSON, in which the settings are checked, has no dates
+/// and no numbers without end.
+pub fn unusable(table: &toml::Table) -> Option<(String, &'static str)> {
+    fn within(value: &toml::Value, pointer: String) -> Option<(String, &'static str)> {
+        match value {
+            toml::Value::Datetime(_) => Some((pointer, "this is a date; write a text, in quotes")),
+            toml::Value::Float(float) if !float.is_finite() => {
+                Some((pointer, "this is not a number that can be used; write digits"))
+            }
+            toml::Value::Array(items) => {
+                items.iter().enumerate().find_map(|(index, item)| within(item, format!("{pointer}/{index}")))
+            }
+            toml::Value::Table(table) => {
+                table.iter().find_map(|(key, value)| within(value, format!("{pointer}/{}", escape(key))))
+            }
+            _ => None,
+        }
+    }
+    table.iter().find_map(|(key, value)| within(value, format!("/{}", escape(key))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,5 +206,12 @@ mod tests {
             let problem = Positions::find(text, Path::new("p.toml")).expect_err("not TOML");
             assert!(problem.starts_with(position), "{text}: {problem}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_not_utf_8_is_reported_where_it_is_not() {
+        let told = text_of(b"a = 1\nb = \"\xff\"", Path::new("p.toml")).expect_err("not text");
+        assert!(told.starts_with("p.toml: line 2, column 6: "), "{told}");
+        assert_eq!(text_of("\u{feff}a = 1".as_bytes(), Path::new("p.toml")), Ok("a = 1".into()));
     }
 }
