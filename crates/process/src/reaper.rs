@@ -83,14 +83,16 @@ pub(crate) fn signal_all(leader: Option<Pid>, signal: Signal) {
 }
 
 /// Stops everything below this process until nothing new is found, and kills it. A process that forks while it is
-/// looked for is found in the end: what is stopped forks no more.
-pub(crate) fn kill_round(leader: Option<Pid>) {
+/// looked for is found in the end: what is stopped forks no more. Says whether nothing new was found at last.
+pub(crate) fn kill_round(leader: Option<Pid>) -> bool {
+    let mut is_all = false;
     let mut known: HashSet<Pid> = HashSet::new();
     let mut found = Vec::new();
     for _ in 0..CHASES {
         found = tree::descendants();
         let new: Vec<_> = found.iter().filter(|(pid, _)| !known.contains(pid)).copied().collect();
         if new.is_empty() {
+            is_all = true;
             break;
         }
         signal_each(&found, new.iter().copied(), Signal::STOP);
@@ -100,6 +102,7 @@ pub(crate) fn kill_round(leader: Option<Pid>) {
         let _ = kill_process_group(group, Signal::KILL);
     }
     signal_each(&found, found.iter().copied(), Signal::KILL);
+    is_all
 }
 
 /// The processes below this one that run.

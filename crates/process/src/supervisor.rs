@@ -142,10 +142,10 @@ impl Supervisor {
         let started = Instant::now();
         let mut is_reported = false;
         while self.reap() == Remains::Something {
-            reaper::kill_round(self.command);
+            let is_all = reaper::kill_round(self.command);
             let mut pause = Duration::from_micros(100);
-            // What was killed needs a moment to end.
-            while pause < LONGEST_PAUSE && self.reap() == Remains::Something {
+            // What was killed needs a moment to end; what still forks is not given one.
+            while is_all && pause < LONGEST_PAUSE && self.reap() == Remains::Something {
                 std::thread::sleep(pause);
                 pause *= 2;
             }

@@ -86,7 +86,7 @@ fn a_command_that_closes_its_output_is_waited_for() {
 #[test]
 fn what_a_command_leaves_in_the_background_ends_with_it_and_holds_up_nothing() {
     let marker = marker();
-    let script = "sh -c 'sleep 1000; :' \"$1\" & echo started";
+    let script = "sh -c 'sleep 1000 $0; :' \"$1\" & echo started";
     let finished = run(shell(script, &marker)).expect("runs");
     assert_eq!((finished.exit, finished.stdout.text()), (Exit::Code(0), "started\n".into()));
     assert_eq!(survivors(&marker), [""; 0]);
@@ -120,7 +120,7 @@ fn many_commands_at_once_each_get_their_own_result() {
 #[test]
 fn a_command_that_kills_its_supervisor_is_killed_by_the_server() {
     let marker = marker();
-    let script = "setsid sh -c 'trap \"\" TERM; sleep 1000; :' \"$1\" & kill -KILL $PPID; sleep 1000";
+    let script = "setsid sh -c 'trap \"\" TERM; sleep 1000 $0; :' \"$1\" & kill -KILL $PPID; sleep 1000 $1";
     match run(shell(script, &marker)) {
         Err(RunError::SupervisorLost) => {}
         other => panic!("{other:?}"),
@@ -131,7 +131,7 @@ fn a_command_that_kills_its_supervisor_is_killed_by_the_server() {
 #[test]
 fn a_grace_of_nothing_is_an_order_to_kill() {
     let marker = marker();
-    let mut spec = shell("trap '' TERM; echo ready >&2; sleep 1000; :", &marker);
+    let mut spec = shell("trap '' TERM; echo ready >&2; sleep 1000 $1; :", &marker);
     spec.grace = Duration::ZERO;
     support::give_up_when_ready(spec);
     assert_eq!(survivors(&marker), [""; 0]);

@@ -15,13 +15,19 @@ type MakeCommand = fn(&str) -> CommandSpec;
 /// All of them end after a minute by themselves, in case that the test fails.
 const ESCAPERS: [(&str, MakeCommand); 7] = [
     ("a new session", |marker| {
-        shell("setsid sh -c 'trap \"\" TERM; echo ready >&2; sleep 60; :' \"$1\" & wait", marker)
+        shell("setsid sh -c 'trap \"\" TERM; echo ready >&2; sleep 60 $0; :' \"$1\" & wait", marker)
     }),
     ("a new session of an orphan", |marker| {
-        shell("(setsid sh -c 'trap \"\" TERM; echo ready >&2; sleep 60; :' \"$1\" &) ; sleep 60; :", marker)
+        shell(
+            "(setsid sh -c 'trap \"\" TERM; echo ready >&2; sleep 60 $0; :' \"$1\" &) ; sleep 60 $1; :",
+            marker,
+        )
     }),
     ("nohup", |marker| {
-        shell("nohup sh -c 'trap \"\" TERM; echo ready >&2; sleep 60; :' \"$1\" >/dev/null & wait; :", marker)
+        shell(
+            "nohup sh -c 'trap \"\" TERM; echo ready >&2; sleep 60 $0; :' \"$1\" >/dev/null & wait; :",
+            marker,
+        )
     }),
     ("a daemon without environment", |marker| {
         python(
@@ -30,7 +36,7 @@ const ESCAPERS: [(&str, MakeCommand); 7] = [
              \x20 os.setsid()\n\
              \x20 if os.fork() == 0:\n\
              \x20   os.chdir('/')\n\
-             \x20   script = \"trap '' TERM HUP; echo ready >&2; exec >/dev/null 2>&1 </dev/null; sleep 60; :\"\n\
+             \x20   script = \"trap '' TERM HUP; echo ready >&2; exec >/dev/null 2>&1 </dev/null; sleep 60 $0; :\"\n\
              \x20   os.execve('/bin/sh', ['daemon', '-c', script, sys.argv[1]], {'PATH': '/usr/bin:/bin'})\n\
              \x20 os._exit(0)\n\
              os.wait()\n\
@@ -86,11 +92,11 @@ const ESCAPERS: [(&str, MakeCommand); 7] = [
 
 #[test]
 fn a_tree_that_ignores_sigterm_is_killed_after_the_grace_and_a_polite_one_before() {
-    const TREE: &str =
-        "sh -c 'sh -c \"$2 echo ready >&2; sleep 60; :\" x \"$1\" \"$2\"; :' x \"$1\" \"$2\"; :";
+    // What ignores a signal passes that on to its children.
+    const TREE: &str = "sh -c 'sh -c \"echo ready >&2; sleep 60 $0; :\" $0; :' $1; :";
     for (trap, is_polite) in [("", true), ("trap '' TERM;", false)] {
         let marker = marker();
-        let mut spec = shell(&format!("{trap} {}", TREE.replace("$2", trap)), &marker);
+        let mut spec = shell(&format!("{trap} {TREE}"), &marker);
         spec.grace = Duration::from_secs(2);
         let took = give_up_when_ready(spec);
         assert_eq!(survivors(&marker), [""; 0]);
@@ -117,9 +123,9 @@ fn nothing_escapes() {
 #[test]
 fn nothing_escapes_by_the_end_of_the_command_either() {
     for (kind, script) in [
-        ("a new session", "setsid sh -c 'trap \"\" TERM; sleep 60; :' \"$1\" & :"),
-        ("nohup", "nohup sh -c 'sleep 60; :' \"$1\" >/dev/null 2>&1 & :"),
-        ("an orphan", "(setsid sh -c 'sleep 60; :' \"$1\" >/dev/null 2>&1 </dev/null &) ; :"),
+        ("a new session", "setsid sh -c 'trap \"\" TERM; sleep 60 $0; :' \"$1\" & :"),
+        ("nohup", "nohup sh -c 'sleep 60 $0; :' \"$1\" >/dev/null 2>&1 & :"),
+        ("an orphan", "(setsid sh -c 'sleep 60 $0; :' \"$1\" >/dev/null 2>&1 </dev/null &) ; :"),
     ] {
         let marker = marker();
         support::run(shell(script, &marker)).expect("runs");

@@ -32,10 +32,10 @@ pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
 }
 
-/// A text that stands in the arguments of no other process.
+/// A text that stands in the arguments of no other process. It is a number, so that `sleep` takes it, too.
 pub fn marker() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("pintle-test-{}-{}-end", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!("0.000{:08}{:05}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 pub fn command(program: &str, arguments: &[&str]) -> CommandSpec {
