@@ -1,6 +1,6 @@
 //! Scopes, and what they cover.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use pintle_contract::WorkspacePath;
 
@@ -28,7 +28,7 @@ pub enum Access {
     /// Something to a folder and to everything below it.
     Tree(Verb, WorkspacePath),
     /// Something that has a scope of its own, such as `assets:publish`.
-    Named(&'static str),
+    Named(Cow<'static, str>),
 }
 
 /// The scope that would cover it.
@@ -214,15 +214,18 @@ mod tests {
     #[test]
     fn what_no_scope_covers_is_denied_and_the_local_user_may_do_everything() {
         let none = Scopes::parse([]).expect("no scopes");
-        assert!(!none.cover(&path(Verb::Read, "/")) && !none.cover(&Access::Named("assets:read")));
+        assert!(!none.cover(&path(Verb::Read, "/")) && !none.cover(&Access::Named("assets:read".into())));
         let some = Scopes::parse(["read:/a", "assets:publish"]).expect("scopes");
-        assert!(some.cover(&Access::Named("assets:publish")) && !some.cover(&Access::Named("assets:read")));
-        assert!(Scopes::everything().cover(&Access::Named("run:anything")));
+        assert!(
+            some.cover(&Access::Named("assets:publish".into()))
+                && !some.cover(&Access::Named("assets:read".into()))
+        );
+        assert!(Scopes::everything().cover(&Access::Named("run:anything".into())));
     }
 
     #[test]
     fn a_tool_can_be_used_if_some_call_of_it_is_covered() {
-        let publish = Need::Access(Access::Named("assets:publish"));
+        let publish = Need::Access(Access::Named("assets:publish".into()));
         let (read, write) = (Need::SomePath(Verb::Read), Need::SomePath(Verb::Write));
         for (scopes, allowed, refused) in [
             (&["read:/a/*"][..], vec![&read, &Need::Nothing], vec![&write, &publish]),

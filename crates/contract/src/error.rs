@@ -200,6 +200,13 @@ impl Fault {
         self
     }
 
+    /// Adds what a command printed last, to standard output and to standard error.
+    #[must_use]
+    pub fn printed(mut self, stdout: Option<String>, stderr: Option<String>) -> Self {
+        (self.0.stdout, self.0.stderr) = (stdout, stderr);
+        self
+    }
+
     /// Adds the deadline that was missed.
     #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {

@@ -34,7 +34,7 @@ use crate::{
     repair::{Repairs, repair},
     resource::Resources,
     schema::{CompiledSchema, SchemaRegistry},
-    tool::{Answer, Failure, Prepared, Toolset},
+    tool::{Answer, DynTool, Failure, Prepared, Toolset},
 };
 
 /// How a server treats calls.
@@ -87,8 +87,10 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    fn of(&self, tool: &str) -> Duration {
-        *self.by_tool.get(tool).unwrap_or(&self.default)
+    /// What is set for a tool, else what the tool itself says, else what holds for all.
+    fn of(&self, tool: &dyn DynTool) -> Duration {
+        let set = self.by_tool.get(&tool.definition().name).copied();
+        set.or_else(|| tool.timeout()).unwrap_or(self.default)
     }
 }
 
@@ -508,7 +510,6 @@ impl Engine {
     /// it: a caller is not kept waiting by those before it either.
     async fn run(&self, tool: &Entry, run: Run<'_>, cancel: &Arc<Cancel>) -> Reply {
         let Run { work, caller, progress, reread, reply_factor } = run;
-        let name = &tool.tool.definition().name;
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
@@ -527,7 +528,7 @@ impl Engine {
             Ok((answer, result))
         };
         let mut work = pin!(work);
-        let mut deadline = pin!(missed_deadline(self.options.timeouts.of(name)).fuse());
+        let mut deadline = pin!(missed_deadline(self.options.timeouts.of(&*tool.tool)).fuse());
         let (came_to_its_end, result) = loop {
             tokio::select! {
                 biased;

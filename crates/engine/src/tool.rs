@@ -1,6 +1,6 @@
 //! What a tool is, for those who write one.
 
-use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
+use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc, time::Duration};
 
 use pintle_auth::{Access, Need};
 use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, Stage, ToolDefinition};
@@ -118,6 +118,11 @@ pub trait DynTool: Send + Sync {
 
     /// See [`Tool::reread`].
     fn reread(&self, _argument: &str, _text: &str) -> Option<Value> {
+        None
+    }
+
+    /// How long a call may run if the server's settings do not say it for this tool; none is as long as any other.
+    fn timeout(&self) -> Option<Duration> {
         None
     }
 

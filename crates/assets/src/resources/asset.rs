@@ -33,7 +33,7 @@ impl Resources for AssetResources {
     }
 
     fn access(&self, _: &str) -> Result<Vec<Access>, Fault> {
-        Ok(vec![Access::Named("assets:read")])
+        Ok(vec![Access::Named("assets:read".into())])
     }
 
     fn read<'a>(&'a self, _: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {

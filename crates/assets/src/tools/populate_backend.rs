@@ -142,11 +142,11 @@ impl Tool for PopulateBackend {
     }
 
     fn need() -> Need {
-        Need::Access(Access::Named("assets:publish"))
+        Need::Access(Access::Named("assets:publish".into()))
     }
 
     fn access(_: &Input) -> Result<Vec<Access>, Fault> {
-        Ok(vec![Access::Named("assets:publish")])
+        Ok(vec![Access::Named("assets:publish".into())])
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
