@@ -165,6 +165,13 @@ impl Search {
         }
     }
 
+    /// Anything may have changed, by a command that was run: searches that begin from now on see it.
+    pub fn note_all(&self) {
+        if let Some(indexed) = &self.indexed {
+            indexed.live.note_all();
+        }
+    }
+
     pub(crate) fn root_path(&self) -> &Path {
         self.root.path()
     }

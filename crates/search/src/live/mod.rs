@@ -11,7 +11,10 @@ mod watch;
 use std::{
     collections::HashSet,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -120,6 +123,8 @@ pub(crate) struct Live {
     state: Mutex<State>,
     /// Paths that were changed through the tools.
     noted: Mutex<HashSet<Vec<u8>>>,
+    /// Anything may have been changed, so where nobody watches the root has to be walked.
+    is_all_noted: AtomicBool,
 }
 
 #[derive(Default)]
@@ -155,12 +160,23 @@ const TRUSTED: Duration = Duration::from_millis(500);
 
 impl Live {
     pub(crate) fn new(root: Arc<Root>, store: Store) -> Self {
-        Self { root, store, state: Mutex::default(), noted: Mutex::default() }
+        Self {
+            root,
+            store,
+            state: Mutex::default(),
+            noted: Mutex::default(),
+            is_all_noted: AtomicBool::new(false),
+        }
     }
 
     /// A path was changed: the next snapshot has it.
     pub(crate) fn note(&self, path: &[u8]) {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+    }
+
+    /// Anything may have changed. A watch has seen what did.
+    pub(crate) fn note_all(&self) {
+        self.is_all_noted.store(true, Ordering::Release);
     }
 
     /// Whether so much has changed since the index was built that searches are slowed down by it.
@@ -283,7 +299,10 @@ impl Live {
                 paths.extend(events.paths);
             }
             Some(_) => {}
-            None => is_lost |= state.walked_at.is_some_and(|walked| walked.elapsed() > TRUSTED),
+            None => {
+                is_lost |= self.is_all_noted.swap(false, Ordering::AcqRel)
+                    || state.walked_at.is_some_and(|walked| walked.elapsed() > TRUSTED);
+            }
         }
         // What git keeps is not searched.
         paths.retain(|path| is_rule(path) || !path.split(|byte| *byte == b'/').any(|name| name == b".git"));
