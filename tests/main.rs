@@ -10,6 +10,8 @@ mod bindings;
 mod cancel;
 mod client_matrix;
 mod command_line;
+mod commands;
+mod commands_end;
 mod conversations;
 mod crash;
 mod escape;

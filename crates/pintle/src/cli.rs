@@ -180,6 +180,10 @@ pub struct WorkspaceArguments {
     #[arg(long, value_name = "FILE", env = "PINTLE_CONFIG", value_parser = path())]
     pub config: Option<PathBuf>,
 
+    /// The folder of manifests, `NAME.tool.toml`, that make programs tools; never inside the root [default: none].
+    #[arg(long, value_name = "DIR", env = "PINTLE_TOOLS", value_parser = path())]
+    pub tools: Option<PathBuf>,
+
     /// The folder of JSON Schemas [default: libs/synesthetic-schemas/jsonschema in the root].
     #[arg(long, help_heading = ASSETS, value_name = "DIR", env = "SYN_SCHEMAS_DIR", value_parser = path())]
     pub schemas_dir: Option<PathBuf>,
@@ -310,6 +314,11 @@ pub struct ServeArguments {
     /// How long a client may read nothing of what is written to it before its replies are evicted [default: 30s].
     #[arg(long, help_heading = LIMITS, value_name = "DURATION", env = "PINTLE_WRITE_TIMEOUT")]
     pub write_timeout: Option<String>,
+
+    /// Serve on when the process that started this one is gone and its pipes are still open.
+    #[arg(long, env = "PINTLE_KEEP_RUNNING", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(value_name = "BOOL", hide_possible_values = true, value_parser = BoolishValueParser::new())]
+    pub keep_running: Option<bool>,
 
     /// How many calls run at the same time [default: twice the cores, at least 4].
     #[arg(long, help_heading = LIMITS, value_name = "N", env = "PINTLE_RUNNING")]

@@ -19,6 +19,8 @@ use crate::cli::{ArgumentsHow, Auth, Envelope, IndexHow, LogLevel, NameSpelling,
 pub struct FileConfig {
     pub root: Option<PathBuf>,
     pub state_dir: Option<PathBuf>,
+    pub tools: Option<PathBuf>,
+    pub keep_running: Option<bool>,
     pub schemas_dir: Option<PathBuf>,
     pub examples_dir: Option<PathBuf>,
     pub backend_url: Option<String>,
@@ -162,6 +164,7 @@ impl FileConfig {
         let paths = [
             &mut self.root,
             &mut self.state_dir,
+            &mut self.tools,
             &mut self.schemas_dir,
             &mut self.examples_dir,
             &mut self.ready_file,

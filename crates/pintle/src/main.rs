@@ -22,6 +22,10 @@ use std::process::ExitCode;
 use crate::cli::Command;
 
 fn main() -> ExitCode {
+    // Before anything else: a supervisor is started for every call of a command, and is nothing but that.
+    if std::env::args_os().nth(1).is_some_and(|first| first == pintle_process::SUPERVISOR_ARGUMENT) {
+        return pintle_process::supervise();
+    }
     memory::give_back_soon();
     notices::install_panic_hook();
     let result = match Command::read() {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use pintle_auth::Scopes;
+use pintle_commands::{duration, refuse_folder};
 use pintle_contract::{RootName, WorkspacePath};
 use pintle_engine::{ArgumentReading, EnvelopeMode, Options, Timeouts};
 use pintle_files::Durability;
@@ -28,6 +29,9 @@ use crate::{
 
 /// SemVer and commit: which build this is.
 pub const PROGRAM_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("PINTLE_COMMIT"));
+
+/// How long building an index and running a command may take.
+const LONG_CALL: Duration = Duration::from_secs(600);
 
 const SUBMODULE: &str = "libs/synesthetic-schemas";
 
@@ -49,7 +53,12 @@ pub struct Workspace {
     pub max_file_bytes: u64,
     /// What a search does where there is no index.
     pub indexing: Indexing,
+    /// The folder of manifests that make programs tools.
+    pub tools_dir: Option<PathBuf>,
+    pub tools_dir_set_at: SetAt,
     pub timeouts: Timeouts,
+    /// How long a command may run whose manifest does not say it; none is as long as any other call.
+    pub command_timeout: Option<Duration>,
     /// Where the timeouts of the file were written, by tool.
     pub timeouts_set_at: HashMap<String, SetAt>,
     /// Where the configuration is, or would be.
@@ -88,6 +97,8 @@ pub struct Serve {
     pub max_request_bytes: usize,
     pub drain: Duration,
     pub write_timeout: Duration,
+    /// Serve on when the process that started this one is gone.
+    pub keep_running: bool,
     pub toolsets: Toolsets,
     pub mcp: McpOptions,
     pub engine: Options,
@@ -101,6 +112,7 @@ impl Workspace {
     }
 
     fn decide(arguments: WorkspaceArguments, file: &FileConfig) -> Result<Self, String> {
+        let timeouts = timeouts(&arguments.timeout, file)?;
         let root_set_at = set_at(file, is_named(&arguments.root), "root");
         let root = named(arguments.root, &file.root).unwrap_or_else(|| PathBuf::from("."));
         let root_as_given = std::path::absolute(&root).unwrap_or_else(|_| root.clone());
@@ -139,7 +151,10 @@ impl Workspace {
             // Who serves the home folder has not said that the state is to lie in it: there is none then.
             state_dir: named(arguments.state_dir, &file.state_dir)
                 .or_else(|| default_state_dir().filter(|state| refuse_inside(&root, state).is_ok())),
-            timeouts: timeouts(&arguments.timeout, file)?,
+            tools_dir_set_at: set_at(file, is_named(&arguments.tools), "tools"),
+            tools_dir: named(arguments.tools, &file.tools),
+            command_timeout: timeouts.by_tool.get("index_build").map(|_| LONG_CALL),
+            timeouts,
             timeouts_set_at: timeouts_set_at(file),
             config_file: FileConfig::path(arguments.config.as_deref()).to_owned(),
             own_files: Vec::new(),
@@ -200,6 +215,7 @@ impl Serve {
                 set_at(file, arguments.drain.is_some(), "drain").problem(format!("drain: {problem}"))
             })?,
             write_timeout,
+            keep_running: arguments.keep_running.or(file.keep_running).unwrap_or(false),
             toolsets: toolsets(&arguments.toolsets, file)?,
             mcp: McpOptions { scopes: Some(scopes(&arguments.scope, file)?), ..mcp_options(arguments, file) },
             engine: Options {
@@ -336,7 +352,7 @@ fn mcp_options(arguments: &ServeArguments, file: &FileConfig) -> McpOptions {
 fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
     let mut chosen = Timeouts { by_tool: HashMap::new(), ..Timeouts::default() };
     // Unless somebody says how long every call may take.
-    chosen.by_tool.insert("index_build".into(), Duration::from_secs(600));
+    chosen.by_tool.insert("index_build".into(), LONG_CALL);
     for (tool, text) in &file.timeouts {
         let set_at = file.positions.set_at(&format!("/timeouts/{}", escape(tool)));
         set_timeout(&mut chosen, tool, text).map_err(|problem| set_at.problem(problem))?;
@@ -373,17 +389,6 @@ fn max_file_bytes(chosen: Option<u64>) -> Result<u64, String> {
     Err(format!("max_file_bytes is {chosen}; it must be from 1 to {LARGEST_MAX_FILE_BYTES}"))
 }
 
-/// Reads `1500ms`, `20s`, `2m`, `0`.
-fn duration(text: &str) -> Result<Duration, String> {
-    if text.trim() == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let parsed = text.trim().parse::<jiff::SignedDuration>().ok();
-    parsed
-        .and_then(|parsed| Duration::try_from(parsed).ok())
-        .ok_or_else(|| format!("`{text}` is not a duration; write it as `1500ms`, `20s`, `2m` or `0`"))
-}
-
 fn default_state_dir() -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
     let from_xdg = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute);
@@ -404,6 +409,14 @@ impl Workspace {
     pub fn refuse_state_inside_root(&self) -> Result<(), String> {
         let Some(state_dir) = &self.state_dir else { return Ok(()) };
         refuse_inside(&self.root, state_dir).map_err(|problem| self.state_dir_set_at.problem(problem))
+    }
+}
+
+impl Workspace {
+    /// Whoever can write a manifest can run any program, so the tools must not reach the folder of manifests.
+    pub fn refuse_tools_inside_root(&self) -> Result<(), String> {
+        let Some(tools_dir) = &self.tools_dir else { return Ok(()) };
+        refuse_folder(tools_dir, &self.root).map_err(|problem| self.tools_dir_set_at.problem(problem))
     }
 }
 

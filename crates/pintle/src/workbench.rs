@@ -1,11 +1,13 @@
 //! The parts of a server, put together: what every command that calls tools stands on.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
-use pintle_contract::nearest;
+use pintle_commands::{CommandTool, Manifest, Workplace};
+use pintle_contract::{nearest, underscore_name};
 use pintle_engine::{CallLog, DynTool, Engine, Options, Toolset};
 use pintle_files::{Files, LocalFolder};
+use pintle_process::Spawner;
 use pintle_search::{Binding, Limits, Search, SearchConfig, Surroundings};
 
 use crate::{
@@ -106,13 +108,69 @@ fn surroundings(workspace: &Workspace, options: &Options, assets: &Assets) -> Su
     }
 }
 
+/// An engine, and what else has to be known to end it.
+pub struct Workbench {
+    pub engine: Engine,
+    pub commands: Option<RunningCommands>,
+}
+
+/// The commands that an engine's tools run.
+pub struct RunningCommands {
+    pub spawner: Spawner,
+    /// How long ending them takes at most.
+    pub longest_grace: Duration,
+}
+
+/// The tools that are programs, by their manifests.
+struct Commands {
+    tools: Vec<Arc<dyn DynTool>>,
+    manifests: Vec<Manifest>,
+    running: Option<RunningCommands>,
+}
+
+fn load_commands(workspace: &Workspace, search: &Arc<Search>) -> Result<Commands, String> {
+    let Some(folder) = &workspace.tools_dir else {
+        return Ok(Commands { tools: Vec::new(), manifests: Vec::new(), running: None });
+    };
+    workspace.refuse_tools_inside_root()?;
+    let manifests = pintle_commands::load(folder, &workspace.root)?;
+    let spawner = Spawner::new(notices::error);
+    let search = Arc::clone(search);
+    let workplace = Arc::new(Workplace {
+        root: workspace.root.clone(),
+        spawner: spawner.clone(),
+        timeout: workspace.command_timeout,
+        ended: Box::new(move || search.note_all()),
+    });
+    let tools =
+        manifests.iter().map(|manifest| CommandTool::erased(manifest.clone(), Arc::clone(&workplace)));
+    let tools = tools.collect::<Result<_, _>>().map_err(|fault| fault.to_string())?;
+    let longest_grace = manifests.iter().map(Manifest::grace).max().unwrap_or_default();
+    Ok(Commands { tools, manifests, running: Some(RunningCommands { spawner, longest_grace }) })
+}
+
+/// Refuses a command whose name is that of another tool, in either spelling.
+fn refuse_taken_names(manifests: &[Manifest], others: &[String]) -> Result<(), String> {
+    let is_taken = |manifest: &&Manifest| {
+        others.iter().any(|other| underscore_name(other) == underscore_name(manifest.name()))
+    };
+    match manifests.iter().find(is_taken) {
+        Some(manifest) => {
+            let problem =
+                format!("`{}` is the name of a tool that Pintle has; choose another", manifest.name());
+            Err(manifest.name_problem(problem))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The engine with all tools of the workspace.
 pub fn build_engine(
     workspace: &Workspace,
     toolsets: &Toolsets,
     options: Options,
     log: CallLog,
-) -> Result<Engine, String> {
+) -> Result<Workbench, String> {
     let assets = load_assets(workspace)?;
     let search = open_search(workspace)?;
     let files = open_files(workspace, bind(workspace, &assets)?, &search)?;
@@ -120,12 +178,17 @@ pub fn build_engine(
         || workspace.examples_dir.is_some()
         || workspace.backend_url.is_some()
         || !workspace.bindings.is_empty();
+    let commands = load_commands(workspace, &search)?;
     let offered = [
         ("assets", has_assets, assets.tools()),
         ("files", true, files.tools()),
         ("search", true, search.tools()),
+        ("commands", true, commands.tools),
     ];
     let all_names: Vec<String> = offered.iter().flat_map(|(_, _, tools)| tools).map(name_of).collect();
+    let shown = search.workspace_tools(&files, surroundings(workspace, &options, &assets));
+    let own = offered.iter().filter(|(name, _, _)| *name != "commands").flat_map(|(_, _, tools)| tools);
+    refuse_taken_names(&commands.manifests, &own.chain(&shown).map(name_of).collect::<Vec<_>>())?;
     let mut tools = Vec::new();
     for (name, has_work, own) in offered {
         match toolsets.offer(name, has_work) {
@@ -133,7 +196,6 @@ pub fn build_engine(
             offer => tools.push(Toolset { tools: own, is_listed: offer == Offer::Listed }),
         }
     }
-    let shown = search.workspace_tools(&files, surroundings(workspace, &options, &assets));
     tools.push(Toolset { tools: shown, is_listed: true });
     if workspace.fixtures {
         tools.push(Toolset { tools: pintle_fixtures::tools(), is_listed: true });
@@ -157,7 +219,7 @@ pub fn build_engine(
             });
         }
     }
-    Ok(engine)
+    Ok(Workbench { engine, commands: commands.running })
 }
 
 fn name_of(tool: &Arc<dyn DynTool>) -> String {

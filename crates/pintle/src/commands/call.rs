@@ -24,7 +24,7 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         ..Options::default()
     };
     let workspace = workspace.without_background();
-    let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?;
+    let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
     let request = CallRequest {
         id: None,
         caller: Arc::new(Caller::local()),

@@ -18,7 +18,7 @@ use crate::{
 pub fn run(arguments: ToolsArguments) -> Result<ExitCode, String> {
     let (workspace, _) = Workspace::read(arguments.workspace)?;
     let options = Options { tooling_version: PROGRAM_VERSION.into(), ..Options::default() };
-    let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?;
+    let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
     let definitions = engine.catalogue().definitions();
     if arguments.json {
         output::json(&json!({ "tools": definitions }));

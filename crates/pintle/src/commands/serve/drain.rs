@@ -8,9 +8,9 @@ use std::{
 use pintle_engine::Outlet;
 use pintle_wire::{HttpServer, Pipe};
 
-use crate::ready::ReadyFile;
+use crate::{ready::ReadyFile, workbench::RunningCommands};
 
-use super::log::tell_when_lost;
+use super::{log::tell_when_lost, signals::Signals};
 
 /// How long the last records may take to reach a log file.
 const LAST_RECORDS: Duration = Duration::from_secs(10);
@@ -49,6 +49,17 @@ pub(super) async fn drain(served: &mut impl Served, patience: Duration) {
     if tokio::time::timeout(patience, served.ended()).await.is_err() {
         served.cancel_running();
         let _ = tokio::time::timeout(CANCELLED_ENDS, served.ended()).await;
+    }
+}
+
+/// Waits until the commands of cancelled calls have ended, unless a signal comes. What is still there when the server
+/// ends is killed by its supervisor at once.
+pub(super) async fn end_commands(commands: RunningCommands) {
+    const KILL: Duration = Duration::from_millis(500);
+    let Ok(mut signals) = Signals::listen() else { return };
+    tokio::select! {
+        _ = tokio::time::timeout(commands.longest_grace + KILL, commands.spawner.all_ended()) => {}
+        () = signals.next() => {}
     }
 }
 

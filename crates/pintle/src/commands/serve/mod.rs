@@ -4,6 +4,7 @@ mod drain;
 mod http;
 mod log;
 mod panel;
+mod parent;
 mod signals;
 mod stdio;
 
@@ -17,7 +18,7 @@ use crate::{
     cli::{LogLevel, ServeArguments},
     environment, notices,
     settings::{Listen, Serve, Workspace},
-    workbench,
+    workbench::{self, Workbench},
 };
 
 /// Serves until the client leaves or a signal comes.
@@ -29,8 +30,9 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
     let stderr = notices::through_outlet().map_err(|error| format!("cannot start: {error}"))?;
     environment::warn_of_unknown();
     let log = log::Log::open(&serve, stderr)?;
-    let engine =
-        Arc::new(workbench::build_engine(&workspace, &serve.toolsets, serve.engine.clone(), log.calls)?);
+    let Workbench { engine, commands } =
+        workbench::build_engine(&workspace, &serve.toolsets, serve.engine.clone(), log.calls)?;
+    let engine = Arc::new(engine);
     if serve.log_level >= LogLevel::Debug {
         tell_what_is_served(&workspace, &serve);
     }
@@ -43,7 +45,13 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    let ended = runtime.block_on(serve_all(engine, serve, log.file, panel, workspace.fixtures));
+    let ended = runtime.block_on(async {
+        let ended = serve_all(engine, serve, log.file, panel, workspace.fixtures).await;
+        if let Some(commands) = commands {
+            drain::end_commands(commands).await;
+        }
+        ended
+    });
     // Work that was given up may still compute in threads that nobody waits for.
     runtime.shutdown_background();
     ended

@@ -12,6 +12,7 @@ use pintle_wire::{Pipe, PipeOptions, ServerHandler};
 use super::{
     drain::{WatchedLog, drain, end_at_once, finish},
     panel::Panel,
+    parent,
     signals::Signals,
 };
 use crate::{notices, ready::ReadyFile, settings::Serve};
@@ -36,6 +37,10 @@ pub(super) async fn serve(
     let outlet = outlet.map_err(problem)?;
     let closing = outlet.clone();
     pintle_wire::on_output_hangup(move || closing.close()).map_err(problem)?;
+    if !serve.keep_running {
+        let closing = outlet.clone();
+        parent::on_end(move || closing.close()).map_err(problem)?;
+    }
     let options = PipeOptions {
         max_request_bytes: serve.max_request_bytes,
         progress_always: serve.progress_always,

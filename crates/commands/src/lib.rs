@@ -1,0 +1,19 @@
+//! Commands: each **manifest** (`NAME.tool.toml`) turns a program into a tool with a schema, a deadline, progress and a
+//! clean end.
+//!
+//! A manifest has a **template**: the arguments of the program, in which `{field}` stands for a field of the tool's
+//! arguments. There is no shell, so what a caller sends is one argument of the program, whatever it holds. How programs
+//! are run and ended is `pintle-process`'s.
+
+mod environment;
+mod folder;
+mod manifest;
+mod outcome;
+mod schemas;
+mod template;
+mod tool;
+mod written;
+
+pub use folder::{MANIFEST_SUFFIX, load, refuse_folder};
+pub use manifest::{Manifest, duration};
+pub use tool::{CommandTool, Workplace};

@@ -1,0 +1,330 @@
+//! What a manifest means.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use pintle_contract::{Annotations, ClientHints, ToolDefinition, WorkspacePath};
+use pintle_engine::SchemaRegistry;
+use pintle_positions::{Position, Positions, syntax_problem, text_of, unusable};
+use pintle_process::DEFAULT_GRACE;
+use serde_json::{Map, Value};
+
+use crate::{
+    environment, schemas,
+    template::Template,
+    written::{StdinForm, WrittenManifest},
+};
+
+const DEFAULT_MAX_OUTPUT: usize = 256 << 10;
+const LARGEST_MAX_OUTPUT: usize = 1 << 20;
+const DEFAULT_MAX_PARALLEL: usize = 4;
+const LARGEST_MAX_PARALLEL: usize = 1024;
+const LONGEST_GRACE: Duration = Duration::from_secs(60);
+const LONGEST_NAME: usize = 64;
+const LONGEST_DESCRIPTION: usize = 2048;
+
+/// A program as a tool.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// What clients are told of it.
+    pub definition: ToolDefinition,
+    /// Where the name is written.
+    pub(crate) positions: Positions,
+    /// The program as it is written, for messages.
+    pub(crate) written_program: String,
+    pub(crate) program: PathBuf,
+    pub(crate) template: Template,
+    pub(crate) takes_stdin: bool,
+    pub(crate) cwd: WorkspacePath,
+    pub(crate) env: Vec<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) grace: Duration,
+    pub(crate) max_output: usize,
+    pub(crate) max_parallel: usize,
+    /// Standard output is the result, as JSON.
+    pub(crate) has_output: bool,
+    pub(crate) defaults: Map<String, Value>,
+}
+
+impl Manifest {
+    /// Reads a manifest. `Err` has the file, the line and the column of what is wrong.
+    pub fn read(file: &Path) -> Result<Self, String> {
+        let bytes =
+            std::fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        Self::parse(&text_of(&bytes, file)?, file, std::env::var_os("PATH").as_deref())
+    }
+
+    /// Reads the text of a manifest; a program without a path is looked for on `search_path`.
+    pub fn parse(text: &str, file: &Path, search_path: Option<&std::ffi::OsStr>) -> Result<Self, String> {
+        let positions = Positions::find(text, file)?;
+        let written = read_written(text, file, &positions)?;
+        decide(written, positions.clone(), search_path)
+            .map_err(|(pointer, problem)| positions.problem(nearest_value(&positions, &pointer), problem))
+    }
+
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The time between SIGTERM and SIGKILL.
+    pub fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// An error about the name, with its position.
+    pub fn name_problem(&self, problem: impl std::fmt::Display) -> String {
+        self.positions.problem(self.positions.value("/name"), problem)
+    }
+}
+
+/// The position of a value, or of the nearest one that it is in.
+fn nearest_value(positions: &Positions, pointer: &str) -> Option<Position> {
+    let mut pointer = pointer;
+    loop {
+        let found = positions.value(pointer);
+        match (found, pointer.rsplit_once('/')) {
+            (None, Some((above, _))) => pointer = above,
+            (found, _) => return found,
+        }
+    }
+}
+
+/// Checks keys and types.
+fn read_written(text: &str, file: &Path, positions: &Positions) -> Result<WrittenManifest, String> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| syntax_problem(text, file, &error))?;
+    if let Some((pointer, problem)) = unusable(&table) {
+        return Err(positions.problem(positions.value(&pointer), problem));
+    }
+    let value = serde_json::to_value(table).map_err(|error| error.to_string())?;
+    let schema = schemars::schema_for!(WrittenManifest).to_value();
+    let schema = SchemaRegistry::default().load(&schema).map_err(|fault| fault.to_string())?;
+    // A misspelt key may leave a required one missing, and the unknown one is the cause. Of several errors the first
+    // in the file is reported.
+    let mismatches = schema.mismatches(&value, "key").into_iter().map(|mismatch| {
+        let is_unknown = mismatch.message.starts_with("unknown");
+        let position = match is_unknown {
+            true => positions.key(&mismatch.path),
+            false => positions.value(&mismatch.path),
+        };
+        // What is missing from the file as a whole stands nowhere.
+        (!is_unknown, position.or(Some(Position { line: 1, column: 1 })), mismatch.message)
+    });
+    match mismatches.min() {
+        Some((_, position, problem)) => Err(positions.problem(position, problem)),
+        None => serde_json::from_value(value).map_err(|error| positions.problem(None, error)),
+    }
+}
+
+fn decide(
+    written: WrittenManifest,
+    positions: Positions,
+    search_path: Option<&std::ffi::OsStr>,
+) -> Result<Manifest, schemas::Wrong> {
+    let at = |pointer: &str| {
+        let pointer = pointer.to_owned();
+        move |problem: String| (pointer, problem)
+    };
+    check_name(&written.name).map_err(at("/name"))?;
+    check_description(&written.description).map_err(at("/description"))?;
+    let input = schemas::input(written.input)?;
+    let has_output = written.output.is_some();
+    let output_schema = written.output.map_or_else(|| Ok(schemas::plain_output()), schemas::output)?;
+    let (program, arguments) = written.command.split_first().ok_or_else(|| {
+        ("/command".to_owned(), "this is empty; its first element is the program".to_owned())
+    })?;
+    let template = Template::parse(arguments, &input.fields)
+        .map_err(|(index, problem)| (format!("/command/{}", index + 1), problem))?;
+    let takes_stdin = written.stdin == Some(StdinForm::Json);
+    if !takes_stdin {
+        let is_used = |name: &String| template.fields().any(|used| used == name);
+        if let Some(unused) = input.fields.keys().filter(|name| !is_used(name)).min() {
+            let problem = format!(
+                "the command never gets `{unused}`; put \"{{{unused}}}\" into `command`, or set stdin = \"json\""
+            );
+            return Err((format!("/input/properties/{unused}"), problem));
+        }
+    }
+    for (index, name) in written.env.iter().enumerate() {
+        environment::check(name).map_err(at(&format!("/env/{index}")))?;
+    }
+    let cwd = written.cwd.as_deref().unwrap_or("/");
+    let cwd = WorkspacePath::parse(cwd)
+        .map_err(|problem| ("/cwd".to_owned(), format!("{problem}; `cwd` is a folder in the root")))?;
+    let grace = written.grace.as_deref().map(duration).transpose().map_err(at("/grace"))?;
+    let grace = grace.unwrap_or(DEFAULT_GRACE);
+    if grace > LONGEST_GRACE {
+        return Err(("/grace".into(), format!("this is longer than {} s", LONGEST_GRACE.as_secs())));
+    }
+    let number = |key: &str, written: Option<usize>, default: usize, most: usize| {
+        let chosen = written.unwrap_or(default);
+        let problem = || (format!("/{key}"), format!("this is {chosen}; it must be from 1 to {most}"));
+        (1..=most).contains(&chosen).then_some(chosen).ok_or_else(problem)
+    };
+    Ok(Manifest {
+        takes_stdin,
+        cwd,
+        grace,
+        timeout: written.timeout.as_deref().map(duration).transpose().map_err(at("/timeout"))?,
+        max_output: number("max_output", written.max_output, DEFAULT_MAX_OUTPUT, LARGEST_MAX_OUTPUT)?,
+        max_parallel: number(
+            "max_parallel",
+            written.max_parallel,
+            DEFAULT_MAX_PARALLEL,
+            LARGEST_MAX_PARALLEL,
+        )?,
+        program: find_program(program, search_path).map_err(at("/command/0"))?,
+        written_program: program.clone(),
+        definition: ToolDefinition {
+            title: written.title.unwrap_or_else(|| written.name.clone()),
+            name: written.name,
+            description: written.description,
+            input_schema: input.schema,
+            output_schema,
+            // Nobody knows what a program does.
+            annotations: Annotations {
+                read_only_hint: false,
+                destructive_hint: true,
+                idempotent_hint: false,
+                open_world_hint: true,
+            },
+            client_hints: ClientHints::default(),
+            schema_version: written.schema_version.unwrap_or(1),
+        },
+        env: written.env,
+        defaults: input.defaults,
+        has_output,
+        template,
+        positions,
+    })
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_plain = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_letter);
+    if !is_plain || name.len() > LONGEST_NAME {
+        return Err(format!(
+            "`{name}` is no name for a tool; write up to {LONGEST_NAME} letters, digits, `_`, `-` and `.`, and begin \
+             with a letter or a digit"
+        ));
+    }
+    if matches!(name, "initialize" | "ping") || name.starts_with("mcp.") {
+        return Err(format!("`{name}` is a method of the protocol; choose another name"));
+    }
+    Ok(())
+}
+
+fn check_description(description: &str) -> Result<(), String> {
+    if description.trim().is_empty() {
+        return Err("this is empty; say what the tool does, for the model that chooses it".into());
+    }
+    if description.len() > LONGEST_DESCRIPTION {
+        let bytes = description.len();
+        return Err(format!("this has {bytes} bytes; some clients cut it after {LONGEST_DESCRIPTION}"));
+    }
+    Ok(())
+}
+
+/// The absolute path of a program. One that has a path is not looked at before it is run.
+fn find_program(program: &str, search_path: Option<&std::ffi::OsStr>) -> Result<PathBuf, String> {
+    if Path::new(program).is_absolute() {
+        return Ok(program.into());
+    }
+    if program.contains('/') || program.is_empty() {
+        return Err(format!(
+            "`{program}` is a relative path; write an absolute one, or a name that is on the PATH"
+        ));
+    }
+    let folders = search_path.map(std::env::split_paths).into_iter().flatten();
+    let mut found = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(program));
+    found.find(|path| is_executable(path)).ok_or_else(|| {
+        format!("there is no program `{program}` on the server's PATH; install it, or write its path")
+    })
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|there| there.is_file() && there.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// Reads a duration as people write it: `1500ms`, `20s`, `2m`, `0`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if text.trim() == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let parsed = text.trim().parse::<jiff::SignedDuration>().ok();
+    parsed
+        .and_then(|parsed| Duration::try_from(parsed).ok())
+        .ok_or_else(|| format!("`{text}` is not a duration; write it as `1500ms`, `20s`, `2m` or `0`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "name = \"lint\"\ndescription = \"Lints.\"\ncommand = [\"/bin/lint\", \"{path}\"]\n";
+    const INPUT: &str = "[input]\nrequired = [\"path\"]\n[input.properties.path]\ntype = \"string\"\n";
+
+    fn parse(text: &str) -> Result<Manifest, String> {
+        Manifest::parse(text, Path::new("t.toml"), Some("/usr/bin:/bin".as_ref()))
+    }
+
+    #[test]
+    fn what_is_not_written_has_its_default() {
+        let manifest = parse(&format!("{GOOD}{INPUT}")).expect("a manifest");
+        assert_eq!(manifest.definition.title, "lint");
+        assert_eq!(manifest.grace, Duration::from_secs(2));
+        assert_eq!((manifest.max_output, manifest.max_parallel), (256 << 10, 4));
+        assert_eq!((manifest.timeout, manifest.takes_stdin, manifest.has_output), (None, false, false));
+        assert!(manifest.cwd.is_root());
+        let input = &manifest.definition.input_schema;
+        assert_eq!((&input["additionalProperties"], &input["type"]), (&false.into(), &"object".into()));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_reported_where_it_stands() {
+        let with = |line: &str| format!("{GOOD}{line}\n{INPUT}");
+        for (text, expected) in [
+            (with("nam = 1"), "line 4, column 1: unknown key `nam`"),
+            (with("stdin = \"text\""), "line 4, column 9: "),
+            (with("timeout = \"soon\""), "line 4, column 11: `soon` is not a duration"),
+            (with("grace = \"2m\""), "line 4, column 9: this is longer than 60 s"),
+            (with("cwd = \"../x\""), "line 4, column 7: "),
+            (with("env = [\"CI\", \"PINTLE_ROOT\"]"), "line 4, column 14: `PINTLE_ROOT` is a setting"),
+            (with("max_parallel = 0"), "line 4, column 16: this is 0"),
+            (with("max_output = 2000000"), "line 4, column 14: this is 2000000"),
+            (GOOD.to_owned(), "line 3, column 25: `path` is no property of [input]"),
+            (with("").replace("\"lint\"", "\"a b\""), "line 1, column 8: `a b` is no name"),
+            (with("").replace("\"lint\"", "\"ping\""), "line 1, column 8: `ping` is a method"),
+            (with("").replace("Lints.", " "), "line 2, column 15: this is empty"),
+            (with("").replace("/bin/lint", "./lint"), "line 3, column 12: `./lint` is a relative path"),
+            (with("").replace("/bin/lint", "no-such-program"), "line 3, column 12: there is no program"),
+            (with("").replace("\"{path}\"", "\"-p={path}\""), "line 3, column 25: `{path}` is only a part"),
+            (with("").replace(", \"{path}\"", ""), "line 7, column 1: the command never gets `path`"),
+            (with("").replace("\"string\"", "\"array\""), "line 7, column 1: an array needs `items`"),
+            (with("").replace("\"string\"", "\"text\""), "line 5, column 1: a schema does not compile"),
+            (with("") + "[output]\ntype = \"array\"\n", "line 10, column 8: [output] has to be of type"),
+            (with("") + "[[output.anyOf]]\n", "line 9, column 1: [output] is a union"),
+            ("name = \"x\"\ncommand = [\"true\"]\n".into(), "line 1, column 1: key `description` is missing"),
+            ("name = ".into(), "line 1, column 8: "),
+        ] {
+            let problem = parse(&text).expect_err(&text);
+            assert!(problem.starts_with(&format!("t.toml: {expected}")), "{text}\n{problem}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_once_and_only_on_absolute_folders() {
+        assert_eq!(find_program("sh", Some("bin:/bin".as_ref())).as_deref(), Ok(Path::new("/bin/sh")));
+        assert!(find_program("sh", Some("bin:.".as_ref())).is_err());
+        assert!(find_program("sh", None).is_err());
+    }
+}

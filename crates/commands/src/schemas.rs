@@ -1,0 +1,116 @@
+//! The schemas of a manifest, made fit for clients.
+
+use std::collections::HashMap;
+
+use pintle_engine::SchemaRegistry;
+use pintle_positions::escape;
+use serde_json::{Map, Value, json};
+
+/// What is wrong with a schema, and where: an RFC 6901 pointer in the manifest.
+pub(crate) type Wrong = (String, String);
+
+/// What a tool takes.
+pub(crate) struct Input {
+    pub(crate) schema: Value,
+    /// The fields, and whether each of them is always there.
+    pub(crate) fields: HashMap<String, bool>,
+    /// What fields are that were left out.
+    pub(crate) defaults: Map<String, Value>,
+}
+
+/// Reads `[input]`; without it the tool takes nothing.
+pub(crate) fn input(written: Option<Map<String, Value>>) -> Result<Input, Wrong> {
+    let mut schema = object_schema(written.unwrap_or_default(), "input")?;
+    if schema.get("additionalProperties").is_some_and(|extra| *extra != json!(false)) {
+        let problem = "unknown arguments are always refused; leave this out and name every property";
+        return Err(("/input/additionalProperties".into(), problem.into()));
+    }
+    schema.insert("additionalProperties".into(), json!(false));
+    schema.entry("properties").or_insert(json!({}));
+    let required = |name: &str| {
+        let listed = schema.get("required").and_then(Value::as_array);
+        listed.is_some_and(|listed| listed.iter().any(|one| one == name))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties =
+        properties.ok_or_else(|| ("/input/properties".to_owned(), "this is no table".to_owned()))?;
+    let mut defaults = Map::new();
+    let mut fields = HashMap::new();
+    for (name, property) in properties {
+        let default = property.get("default");
+        fields.insert(name.clone(), required(name) || default.is_some());
+        if let Some(default) = default {
+            defaults.insert(name.clone(), default.clone());
+        }
+    }
+    Ok(Input { schema: finish(schema, "input")?, fields, defaults })
+}
+
+/// Reads `[output]`.
+pub(crate) fn output(written: Map<String, Value>) -> Result<Value, Wrong> {
+    finish(object_schema(written, "output")?, "output")
+}
+
+/// What a tool without `[output]` gives.
+pub(crate) fn plain_output() -> Value {
+    json!({
+        "additionalProperties": false,
+        "properties": {
+            "exitCode": {"description": "The exit code: 0.", "type": "integer"},
+            "stderr": {"description": "What the command wrote to standard error.", "type": "string"},
+            "stdout": {"description": "What the command wrote to standard output.", "type": "string"},
+            "truncated": {"description": "Whether a part of the output was left out.", "type": "boolean"}
+        },
+        "required": ["stdout", "stderr", "exitCode", "truncated"],
+        "type": "object"
+    })
+}
+
+/// A schema of an object: results and arguments are objects in every dialect.
+fn object_schema(mut schema: Map<String, Value>, key: &str) -> Result<Map<String, Value>, Wrong> {
+    for union in ["anyOf", "oneOf", "allOf"] {
+        if schema.contains_key(union) {
+            let problem =
+                format!("[{key}] is a union; clients take only one plain object, with `properties`");
+            return Err((format!("/{key}/{union}"), problem));
+        }
+    }
+    match schema.get("type") {
+        None => _ = schema.insert("type".into(), json!("object")),
+        Some(kind) if kind == "object" => {}
+        Some(_) => return Err((format!("/{key}/type"), format!("[{key}] has to be of type \"object\""))),
+    }
+    // Clients know the draft, and some refuse what they do not expect.
+    schema.remove("$schema");
+    Ok(schema)
+}
+
+fn finish(mut schema: Map<String, Value>, key: &str) -> Result<Value, Wrong> {
+    schema.sort_keys();
+    let schema = Value::Object(schema);
+    if let Some(pointer) = array_without_items(&schema, format!("/{key}")) {
+        let problem = "an array needs `items`: some model services refuse every tool if one has none";
+        return Err((pointer, problem.into()));
+    }
+    match SchemaRegistry::default().load(&schema) {
+        Ok(_) => Ok(schema),
+        Err(fault) => Err((format!("/{key}"), fault.message.clone())),
+    }
+}
+
+fn array_without_items(schema: &Value, pointer: String) -> Option<String> {
+    match schema {
+        Value::Object(map) => {
+            if map.get("type").is_some_and(|kind| kind == "array") && !map.contains_key("items") {
+                return Some(pointer);
+            }
+            map.iter()
+                .find_map(|(key, value)| array_without_items(value, format!("{pointer}/{}", escape(key))))
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(index, item)| array_without_items(item, format!("{pointer}/{index}"))),
+        _ => None,
+    }
+}

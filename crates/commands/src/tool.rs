@@ -1,0 +1,155 @@
+//! A manifest at work.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use pintle_auth::{Access, Need};
+use pintle_contract::{ErrorCode, Fault, Stage, ToolDefinition};
+use pintle_engine::{
+    CallContext, CompiledSchema, DynTool, Prepared, Progress, ProgressEvent, Running, SchemaRegistry, Stream,
+};
+use pintle_process::{CommandSpec, Keep, Spawner};
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use crate::{environment, manifest::Manifest, outcome};
+
+/// Where commands run.
+pub struct Workplace {
+    /// The root, without links.
+    pub root: PathBuf,
+    /// What starts programs.
+    pub spawner: Spawner,
+    /// How long a call may run whose manifest says nothing; none is as long as any other.
+    pub timeout: Option<Duration>,
+    /// Called when a command and all that it started have ended: it may have changed anything in the root.
+    pub ended: Box<dyn Fn() + Send + Sync>,
+}
+
+/// A tool that runs a program.
+pub struct CommandTool {
+    manifest: Manifest,
+    workplace: Arc<Workplace>,
+    output: Option<Arc<CompiledSchema>>,
+    parallel: Arc<Semaphore>,
+}
+
+impl CommandTool {
+    /// The tool of a manifest.
+    pub fn erased(manifest: Manifest, workplace: Arc<Workplace>) -> Result<Arc<dyn DynTool>, Fault> {
+        let schema = &manifest.definition.output_schema;
+        let output = manifest.has_output.then(|| SchemaRegistry::default().load(schema)).transpose()?;
+        let parallel = Arc::new(Semaphore::new(manifest.max_parallel));
+        Ok(Arc::new(Self { manifest, workplace, output, parallel }))
+    }
+
+    fn access(&self) -> Access {
+        Access::Named(format!("run:{}", self.manifest.name()).into())
+    }
+
+    /// The program with these arguments, in its folder and environment.
+    fn command(&self, arguments: &Map<String, Value>) -> Result<CommandSpec, Fault> {
+        let manifest = &self.manifest;
+        let stdin = manifest.takes_stdin.then(|| serde_json::to_vec(arguments)).transpose();
+        let stdin = stdin.map_err(|_| Fault::internal("the arguments could not be written as JSON"))?;
+        Ok(CommandSpec {
+            program: manifest.program.clone(),
+            arguments: manifest.template.fill(arguments)?,
+            environment: environment::of_command(std::env::vars_os(), &manifest.env),
+            folder: self.workplace.root.join(manifest.cwd.as_str()),
+            stdin,
+            grace: manifest.grace,
+            keep_stdout: match manifest.has_output {
+                true => Keep::whole(outcome::LARGEST_RESULT),
+                false => Keep::ends(manifest.max_output),
+            },
+            keep_stderr: Keep::ends(manifest.max_output),
+        })
+    }
+
+    async fn run(&self, mut command: CommandSpec, call: CallContext) -> Result<pintle_engine::Answer, Fault> {
+        let name = self.manifest.name();
+        let permit = Arc::clone(&self.parallel).acquire_owned().await;
+        command.folder = within_root(&command.folder, &self.workplace.root)?;
+        // All of it is held until nothing is left of the command, also when nobody waits for it any more.
+        let held = (permit, call.clone(), Ended(Arc::clone(&self.workplace)));
+        let on_line = report_lines(call.progress().clone());
+        let finished = self.workplace.spawner.run(command, on_line, held).await;
+        let finished =
+            finished.map_err(|error| outcome::fault(name, &self.manifest.written_program, &error))?;
+        let (name, output) = (name.to_owned(), self.output.clone());
+        call.compute(move |_| outcome::answer(&name, &finished, output.as_deref())).await?
+    }
+}
+
+impl DynTool for CommandTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.manifest.definition
+    }
+
+    fn need(&self) -> Need {
+        Need::Access(self.access())
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.manifest.timeout.or(self.workplace.timeout)
+    }
+
+    fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault> {
+        let Value::Object(mut arguments) = arguments else {
+            return Err(Fault::invalid(Stage::Arguments, "the arguments are no object"));
+        };
+        for (name, default) in &self.manifest.defaults {
+            arguments.entry(name).or_insert_with(|| default.clone());
+        }
+        let command = self.command(&arguments)?;
+        let run = move |call: CallContext| -> Running<'a> { Box::pin(self.run(command, call)) };
+        Ok(Prepared { access: vec![self.access()], run: Box::new(run) })
+    }
+}
+
+/// Says when a command has ended, however it did.
+struct Ended(Arc<Workplace>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        (self.0.ended)();
+    }
+}
+
+/// Passes the lines of a command's error output on as progress.
+fn report_lines(progress: Progress) -> impl FnMut(&str) + Send + 'static {
+    let mut count = 0_u32;
+    move |line| {
+        count = count.saturating_add(1);
+        if progress.is_wanted() {
+            progress.report(ProgressEvent {
+                progress: count.into(),
+                total: None,
+                message: line.to_owned(),
+                stream: Stream::Stderr,
+                phase: "run",
+            });
+        }
+    }
+}
+
+/// The working folder without links, if it is in the root.
+fn within_root(folder: &Path, root: &Path) -> Result<PathBuf, Fault> {
+    let failed = |problem: String, reason: &str| {
+        Fault::new(ErrorCode::UpstreamFailed, problem)
+            .details(json!({ "reason": reason }))
+            .hint("create the folder, or change `cwd` in the manifest")
+    };
+    let shown = folder.strip_prefix(root).unwrap_or(folder).display().to_string();
+    let real = folder.canonicalize().map_err(|error| {
+        failed(format!("the working folder /{shown} cannot be used: {error}"), "no_folder")
+    })?;
+    match real.starts_with(root) {
+        true => Ok(real),
+        false => Err(failed(format!("the working folder /{shown} leads out of the root"), "folder_outside")),
+    }
+}
