@@ -12,6 +12,7 @@ mod client_matrix;
 mod command_line;
 mod commands;
 mod commands_end;
+mod commands_examples;
 mod conversations;
 mod crash;
 mod escape;

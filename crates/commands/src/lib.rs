@@ -10,10 +10,12 @@ mod folder;
 mod manifest;
 mod outcome;
 mod schemas;
+mod starter;
 mod template;
 mod tool;
 mod written;
 
 pub use folder::{MANIFEST_SUFFIX, load, refuse_folder};
 pub use manifest::{Manifest, duration};
+pub use starter::starter;
 pub use tool::{CommandTool, Workplace};

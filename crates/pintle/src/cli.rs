@@ -107,6 +107,7 @@ pub enum Command {
     Serve(ServeArguments),
     Validate(ValidateArguments),
     Tools(ToolsArguments),
+    Tool(ToolArguments),
     Index(IndexArguments),
     Search(SearchArguments),
     Call(CallArguments),
@@ -132,6 +133,7 @@ impl Subcommand for Command {
         let program =
             with::<ValidateArguments>(program, "validate", "Validate JSON files against their schemas");
         let program = with::<ToolsArguments>(program, "tools", "List the tools");
+        let program = with::<ToolArguments>(program, "tool", "Write or check the manifest of a tool");
         let program = with::<IndexArguments>(program, "index", "Build the search index, or refresh it");
         let program = with::<SearchArguments>(program, "search", "Search the files of the workspace");
         with::<CallArguments>(program, "call", "Call one tool and print its result")
@@ -152,6 +154,7 @@ impl FromArgMatches for Command {
             Some(("serve", given)) => FromArgMatches::from_arg_matches(given).map(Self::Serve),
             Some(("validate", given)) => FromArgMatches::from_arg_matches(given).map(Self::Validate),
             Some(("tools", given)) => FromArgMatches::from_arg_matches(given).map(Self::Tools),
+            Some(("tool", given)) => FromArgMatches::from_arg_matches(given).map(Self::Tool),
             Some(("index", given)) => FromArgMatches::from_arg_matches(given).map(Self::Index),
             Some(("search", given)) => FromArgMatches::from_arg_matches(given).map(Self::Search),
             Some(("call", given)) => FromArgMatches::from_arg_matches(given).map(Self::Call),
@@ -357,6 +360,37 @@ pub struct ToolsArguments {
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,
+}
+
+// What to do with a manifest.
+#[derive(Args, Debug)]
+pub struct ToolArguments {
+    #[command(subcommand)]
+    pub action: ToolAction,
+}
+
+/// What can be done with a manifest.
+#[derive(Debug, Subcommand)]
+pub enum ToolAction {
+    /// Write a manifest to begin with: NAME.tool.toml.
+    New {
+        /// The name of the tool.
+        name: String,
+
+        /// The folder that it is written to: one outside the root, for `--tools`.
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+    },
+    /// Check manifests, and show the tools that they make.
+    Check {
+        /// The manifests.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 // What to index.

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => commands::serve::run(arguments),
         Command::Validate(arguments) => commands::validate::run(arguments),
         Command::Tools(arguments) => commands::tools::run(arguments),
+        Command::Tool(arguments) => commands::tool::run(arguments),
         Command::Index(arguments) => commands::index::run(arguments),
         Command::Search(arguments) => commands::search::run(arguments),
         Command::Call(arguments) => commands::call::run(arguments),

@@ -1,0 +1,65 @@
+//! A manifest to begin with.
+
+use std::path::Path;
+
+use crate::manifest::Manifest;
+
+/// The text of a commented manifest for a tool of this name. `Err` says why there can be none of that name.
+pub fn starter(name: &str) -> Result<String, String> {
+    let text = STARTER.replace("NAME", name);
+    // The name is the only thing in it that can be wrong.
+    let checked = Manifest::parse(&text, Path::new(name), None);
+    checked
+        .map(|_| text)
+        .map_err(|problem| problem.rsplit("column 8: ").next().unwrap_or(&problem).to_owned())
+}
+
+const STARTER: &str = r#"# A tool for `pintle serve --tools DIR`; check it with `pintle tool check FILE`.
+
+name = "NAME"
+# For the model that chooses a tool: what it does, when to use it, what comes back.
+description = "Prints a text. Replace this by what the tool does."
+
+# The program and its arguments. There is no shell: nothing is expanded, split or quoted.
+# The program is an absolute path, or a name that is found on the server's PATH.
+# "{field}" stands for a property of [input] and fills a whole element; a list fills as many as it has.
+# A value that begins with "-" is refused, unless it is the value of an option or comes after "--".
+command = ["/usr/bin/printf", "%s", "{text}"]
+
+# stdin = "json"       # the program gets all arguments as one JSON object on standard input
+# cwd = "/"            # the working folder, in the root
+# env = ["CI"]         # more variables of the server's environment; PATH, HOME, LANG, LC_* and TMPDIR are always passed
+# timeout = "10m"      # how long a call may run; "0" is for ever
+# grace = "2s"         # the time between SIGTERM and SIGKILL when a call is ended
+# max_output = 262144  # how many bytes of each stream are kept: the first quarter, and the rest from the end
+# max_parallel = 4     # how many calls run at the same time
+
+# What the tool takes: a JSON Schema. Unknown arguments are always refused.
+[input]
+required = ["text"]
+
+[input.properties.text]
+type = "string"
+description = "What to print."
+
+# What the tool gives: a JSON Schema. Standard output has to be that JSON.
+# Without it the result is {stdout, stderr, exitCode, truncated}.
+# [output]
+# required = ["count"]
+#
+# [output.properties.count]
+# type = "integer"
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_starter_is_a_manifest_and_a_bad_name_is_said_to_be_one() {
+        assert!(starter("lint").expect("a manifest").contains("name = \"lint\"\n"));
+        let problem = starter("a b").expect_err("refused");
+        assert!(problem.starts_with("`a b` is no name for a tool"), "{problem}");
+        assert!(starter("\"\n").is_err() && starter("").is_err());
+    }
+}

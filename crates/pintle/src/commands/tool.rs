@@ -1,0 +1,54 @@
+//! `pintle tool`: writes and checks the manifests of tools.
+
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use pintle_commands::{MANIFEST_SUFFIX, Manifest, starter};
+use serde_json::json;
+
+use crate::{
+    cli::{ToolAction, ToolArguments},
+    notices, output,
+    settings::PROGRAM_VERSION,
+};
+
+/// Writes or checks. Exit code 0 for what is right, 1 for a manifest that is wrong, 2 if a file cannot be written.
+pub fn run(arguments: ToolArguments) -> Result<ExitCode, String> {
+    match arguments.action {
+        ToolAction::New { name, dir } => write_new(&name, &dir),
+        ToolAction::Check { files, json } => Ok(check(&files, json)),
+    }
+}
+
+fn write_new(name: &str, folder: &Path) -> Result<ExitCode, String> {
+    let text = starter(name)?;
+    let path = folder.join(format!("{name}{MANIFEST_SUFFIX}"));
+    // What somebody has written already is left alone.
+    let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    output::line(&path.display().to_string());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(files: &[PathBuf], as_json: bool) -> ExitCode {
+    let mut are_good = true;
+    let mut definitions = Vec::new();
+    for file in files {
+        match Manifest::read(file) {
+            Ok(manifest) => definitions.push(manifest.definition.to_json(PROGRAM_VERSION)),
+            Err(problem) => {
+                are_good = false;
+                notices::error(&problem);
+            }
+        }
+    }
+    match as_json {
+        true => output::json(&json!({ "tools": definitions })),
+        false => definitions.iter().for_each(output::json),
+    }
+    if are_good { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
