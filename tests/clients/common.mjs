@@ -15,11 +15,12 @@ export const options = (() => {
   const text = { type: "string" };
   const { positionals, values } = parseArgs({
     allowPositionals: true,
-    options: { schemas: text, examples: text, backend: text },
+    options: { schemas: text, examples: text, backend: text, tools: text },
   });
   const [transport, target] = positionals;
-  if (!["stdio", "http"].includes(transport) || !target || !values.schemas || !values.examples || !values.backend) {
-    console.error("usage: driver.mjs stdio BINARY|http URL --schemas DIR --examples DIR --backend URL");
+  const wanted = [values.schemas, values.examples, values.backend, values.tools];
+  if (!["stdio", "http"].includes(transport) || !target || !wanted.every(Boolean)) {
+    console.error("usage: driver.mjs stdio BINARY|http URL --schemas DIR --examples DIR --backend URL --tools DIR");
     process.exit(2);
   }
   return { transport, target, ...values };
@@ -96,6 +97,7 @@ export function serverEnvironment(folder, shared = folder) {
     SYN_SCHEMAS_DIR: options.schemas,
     SYN_EXAMPLES_DIR: options.examples,
     SYN_BACKEND_URL: options.backend,
+    PINTLE_TOOLS: options.tools,
   };
 }
 

@@ -1,7 +1,7 @@
 // Runs the inspector's command line against Pintle, one process a question.
 //
-//   driver.mjs stdio BINARY --schemas DIR --examples DIR --backend URL
-//   driver.mjs http URL --schemas DIR --examples DIR --backend URL
+//   driver.mjs stdio BINARY --schemas DIR --examples DIR --backend URL --tools DIR
+//   driver.mjs http URL --schemas DIR --examples DIR --backend URL --tools DIR
 //
 // Prints `ok CLIENT TRANSPORT PROMISE` for each promise that holds and stops at the first that does not.
 // It can list, call and read; it has no completion, no cancel, and shows no progress.

@@ -1,7 +1,7 @@
 """Runs the Python client `mcp`, 1.x or 2.x, whichever is installed, against Pintle.
 
-    driver.py stdio BINARY --schemas DIR --examples DIR --backend URL
-    driver.py http URL --schemas DIR --examples DIR --backend URL
+    driver.py stdio BINARY --schemas DIR --examples DIR --backend URL --tools DIR
+    driver.py http URL --schemas DIR --examples DIR --backend URL --tools DIR
 
 Prints `ok CLIENT TRANSPORT PROMISE` for each promise that holds and stops at the first that does not.
 """
@@ -249,6 +249,13 @@ class Run:
         await self.promise("cancel", self.cancel)
         await self.promise("progress", self.progress)
 
+    async def commands(self, client):
+        self.client = client
+        for step in CALLS["commands"]:
+            await self.promise(f"command {step['tool']}", self.command, step)
+        await self.promise("command run_tests with progress", self.run_tests)
+        await self.promise("command run_tests cancelled", self.cancel_tests)
+
     async def protocol(self):
         demand(self.client.spoken == self.client.protocol, self.client.protocol, self.client.spoken)
 
@@ -345,6 +352,38 @@ class Run:
         rising = all(earlier[0] < later[0] for earlier, later in zip(told, told[1:]))
         demand(rising and all(total == 8 for _, total in told), "rising progress of 8", told)
 
+    async def command(self, step):
+        is_good(step["gives"], await self.client.call(step["tool"], step["with"]))
+
+    async def tests(self, name):
+        """Writes a file of tests, and gives what has them run."""
+        folder, file = f"{self.name}-tests", f"{name}.py"
+        given = {"path": f"{folder}/{file}", "content": CALLS["runner"][name]}
+        result = await self.client.call("file_create", given)
+        demand(not result.get("isError"), "a new file", result)
+        return {"folder": folder, "pattern": file}
+
+    async def run_tests(self):
+        told = []
+
+        async def note(_progress, _total, message):
+            told.append(message)
+
+        result = await self.client.call("run_tests", await self.tests("quick"), progress=note)
+        demand(not result.get("isError"), "a success", result)
+        demand("Ran 3 tests" in result["structuredContent"]["stderr"], "three tests", result)
+        demand(len(told) >= 2 and any("test_" in line for line in told), "lines of the runner", told)
+
+    async def cancel_tests(self):
+        cancelled = await self.client.abandon("run_tests", await self.tests("slow"), 1)
+        demand(cancelled, "a command that runs until it is cancelled", "an answer before that")
+        # One call runs at a time, and it is over when nothing is left of its processes.
+        try:
+            with anyio.fail_after(PROMPT):
+                await self.command(CALLS["commands"][0])
+        except TimeoutError:
+            raise Broken(f"expected an answer within {PROMPT} s after the cancel, got none") from None
+
 
 @asynccontextmanager
 async def transport_to(options):
@@ -362,6 +401,7 @@ async def transport_to(options):
             "SYN_SCHEMAS_DIR": options.schemas,
             "SYN_EXAMPLES_DIR": options.examples,
             "SYN_BACKEND_URL": options.backend,
+            "PINTLE_TOOLS": options.tools,
         }
         server = StdioServerParameters(command=options.target, args=arguments, env=environment)
         try:
@@ -380,18 +420,20 @@ async def main(options):
             (f"python-{VERSION}-{era}", lambda transport, mode=mode: Second.connected(transport, mode))
             for era, mode in [("handshake", "legacy"), ("stateless", "auto")]
         ]
-    for name, connected in eras:
-        # Longer than all promises of a healthy server together: for what hangs between them.
-        with anyio.fail_after(4 * PATIENCE):
-            async with transport_to(options) as transport, connected(transport) as client:
-                await Run(name, options).everything(client)
+    # Commands come last, because they leave folders in the root.
+    for part in [Run.everything, Run.commands]:
+        for name, connected in eras:
+            # Longer than all promises of a healthy server together: for what hangs between them.
+            with anyio.fail_after(4 * PATIENCE):
+                async with transport_to(options) as transport, connected(transport) as client:
+                    await part(Run(name, options), client)
 
 
 def parse():
     parser = argparse.ArgumentParser()
     parser.add_argument("transport", choices=["stdio", "http"])
     parser.add_argument("target", metavar="BINARY|URL")
-    for name in ["schemas", "examples", "backend"]:
+    for name in ["schemas", "examples", "backend", "tools"]:
         parser.add_argument(f"--{name}", required=True)
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
 // Runs the TypeScript client against Pintle.
 //
-//   driver.mjs stdio BINARY --schemas DIR --examples DIR --backend URL
-//   driver.mjs http URL --schemas DIR --examples DIR --backend URL
+//   driver.mjs stdio BINARY --schemas DIR --examples DIR --backend URL --tools DIR
+//   driver.mjs http URL --schemas DIR --examples DIR --backend URL --tools DIR
 //
 // Prints `ok CLIENT TRANSPORT PROMISE` for each promise that holds and stops at the first that does not.
 
@@ -130,6 +130,34 @@ async function everything(folder) {
     demand(told.length >= 2, "at least two notifications before the result", told);
     const rising = told.every((event, index) => index === 0 || told[index - 1].progress < event.progress);
     demand(rising && told.every(({ total }) => total === 8), "rising progress of 8", told);
+  });
+  const command = async (step) => isGood(step, await call(step.tool, step.with));
+  for (const step of calls.commands) await check(`command ${step.tool}`, () => command(step));
+  // Writes a file of tests, and gives what has them run.
+  const tests = async (name) => {
+    const folder = `${NAME}-tests`;
+    const result = await call("file_create", { path: `${folder}/${name}.py`, content: calls.runner[name] });
+    demand(!result.isError, "a new file", result);
+    return { folder, pattern: `${name}.py` };
+  };
+  await check("command run_tests with progress", async () => {
+    const told = [];
+    const onprogress = ({ message }) => told.push(message);
+    const result = await call("run_tests", await tests("quick"), { onprogress });
+    demand(!result.isError && result.structuredContent.stderr.includes("Ran 3 tests"), "three tests", result);
+    demand(told.length >= 2 && told.some((line) => line.includes("test_")), "lines of the runner", told);
+  });
+  await check("command run_tests cancelled", async () => {
+    const given = await tests("slow");
+    const abort = new AbortController();
+    setTimeout(() => abort.abort("enough"), 1000);
+    const outcome = await call("run_tests", given, { signal: abort.signal }).then(
+      (result) => ({ result }),
+      (error) => ({ error: String(error) }),
+    );
+    demand(outcome.error?.includes("enough"), "the abort's reason", outcome);
+    // One call runs at a time, and it is over when nothing is left of its processes.
+    await within(PROMPT_MS, command(calls.commands[0]));
   });
   await within(PROMPT_MS, client.close());
 }
