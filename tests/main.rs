@@ -13,6 +13,7 @@ mod command_line;
 mod commands;
 mod commands_end;
 mod commands_examples;
+mod commands_reload;
 mod conversations;
 mod crash;
 mod escape;

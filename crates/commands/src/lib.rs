@@ -13,9 +13,11 @@ mod schemas;
 mod starter;
 mod template;
 mod tool;
+mod watch;
 mod written;
 
 pub use folder::{MANIFEST_SUFFIX, load, refuse_folder};
 pub use manifest::{Manifest, duration};
 pub use starter::starter;
 pub use tool::{CommandTool, Workplace};
+pub use watch::watch;

@@ -30,6 +30,8 @@ const LONGEST_DESCRIPTION: usize = 2048;
 pub struct Manifest {
     /// What clients are told of it.
     pub definition: ToolDefinition,
+    /// The text that it was read from.
+    pub(crate) text: String,
     /// Where the name is written.
     pub(crate) positions: Positions,
     /// The program as it is written, for messages.
@@ -61,12 +63,18 @@ impl Manifest {
         let positions = Positions::find(text, file)?;
         let written = read_written(text, file, &positions)?;
         decide(written, positions.clone(), search_path)
+            .map(|manifest| Self { text: text.to_owned(), ..manifest })
             .map_err(|(pointer, problem)| positions.problem(nearest_value(&positions, &pointer), problem))
     }
 
     /// The tool's name.
     pub fn name(&self) -> &str {
         &self.definition.name
+    }
+
+    /// Whether it says the same as another.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.text == other.text
     }
 
     /// The time between SIGTERM and SIGKILL.
@@ -198,6 +206,7 @@ fn decide(
         has_output,
         template,
         positions,
+        text: String::new(),
     })
 }
 

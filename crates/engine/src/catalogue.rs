@@ -103,6 +103,25 @@ impl Catalogue {
         Ok(())
     }
 
+    /// The same catalogue with other tools in the place of some.
+    pub(crate) fn with_replaced(
+        &self,
+        removed: &[String],
+        added: Toolset,
+        registry: &SchemaRegistry,
+    ) -> Result<Self, CatalogueError> {
+        let mut catalogue = Self {
+            tools: self.tools.clone(),
+            aliases: self.aliases.clone(),
+            tooling_version: self.tooling_version.clone(),
+        };
+        catalogue.tools.retain(|name, _| !removed.contains(name));
+        catalogue.aliases.retain(|_, name| !removed.contains(name));
+        let Toolset { tools, is_listed } = added;
+        tools.into_iter().try_for_each(|tool| catalogue.add(tool, is_listed, registry))?;
+        Ok(catalogue)
+    }
+
     /// The tool that answers to a name, in either spelling.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Entry>> {
         self.tools.get(name).or_else(|| self.tools.get(self.aliases.get(name)?))

@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,6 +18,7 @@ use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
 };
+use tokio::sync::watch;
 
 use crate::{
     admission::{Admission, Admitted},
@@ -261,7 +265,9 @@ impl Reply {
 /// The tools of a server, and the one way to call them.
 pub struct Engine {
     options: Options,
-    catalogue: Catalogue,
+    catalogue: RwLock<Arc<Catalogue>>,
+    tool_changes: watch::Sender<u64>,
+    are_tools_fixed: AtomicBool,
     resources: Arc<[Arc<dyn Resources>]>,
     read_resource: Arc<Entry>,
     envelope_schema: Arc<CompiledSchema>,
@@ -288,7 +294,9 @@ impl Engine {
         Ok(Self {
             read_resource: Arc::new(Entry::new(read_resource, false, &registry)),
             resources,
-            catalogue: Catalogue::new(toolsets, &registry, &options.tooling_version)?,
+            catalogue: RwLock::new(Arc::new(Catalogue::new(toolsets, &registry, &options.tooling_version)?)),
+            tool_changes: watch::Sender::new(0),
+            are_tools_fixed: AtomicBool::new(true),
             envelope_schema: registry.load_envelope().map_err(CatalogueError::BadSchema)?,
             tool_io_schema: registry.load_invocation().map_err(CatalogueError::BadSchema)?,
             admission: Admission::new(options.running, options.waiting),
@@ -301,9 +309,34 @@ impl Engine {
         })
     }
 
-    /// The tools.
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+    /// The tools that there are now.
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Says that tools may be replaced while clients are served, so that clients are told to listen for it.
+    pub fn let_tools_change(&self) {
+        self.are_tools_fixed.store(false, Ordering::Release);
+    }
+
+    /// Whether no tool is ever replaced.
+    pub fn are_tools_fixed(&self) -> bool {
+        self.are_tools_fixed.load(Ordering::Acquire)
+    }
+
+    /// Puts other tools in the place of some. Calls that run go on with the tool that they began with.
+    pub fn replace_tools(&self, removed: &[String], added: Toolset) -> Result<(), CatalogueError> {
+        {
+            let mut catalogue = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+            *catalogue = Arc::new(catalogue.with_replaced(removed, added, &SchemaRegistry::default())?);
+        }
+        self.tool_changes.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
+    /// Changes whenever tools are replaced.
+    pub fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.tool_changes.subscribe()
     }
 
     /// The families of resources.
@@ -415,12 +448,12 @@ impl Engine {
     fn resolve(&self, request: CallRequest, record: &mut CallRecord) -> Result<Resolved, Fault> {
         let (tool, arguments) = match &request.target {
             Target::Discover => {
-                return self.catalogue.discovery(&request.params).map(Resolved::Discovery);
+                return self.catalogue().discovery(&request.params).map(Resolved::Discovery);
             }
             Target::Resource => (Arc::clone(&self.read_resource), request.params),
-            Target::Tool(name) => (Arc::clone(self.catalogue.require(name)?), request.params),
+            Target::Tool(name) => (Arc::clone(self.catalogue().require(name)?), request.params),
             Target::Invoke => {
-                let call = invoke::read(request.params, &self.tool_io_schema, &self.catalogue)?;
+                let call = invoke::read(request.params, &self.tool_io_schema, &self.catalogue())?;
                 record.meta = call.meta.or(std::mem::take(&mut record.meta));
                 record.input_bytes = json_size(&call.arguments);
                 (call.tool, call.arguments)
@@ -606,7 +639,7 @@ impl Engine {
 
     async fn write_log(&self, told: Told<'_>) {
         self.metrics.count(&told);
-        self.log.write(&Record::new(told, &self.clock, self.catalogue.tooling_version())).await;
+        self.log.write(&Record::new(told, &self.clock, &self.options.tooling_version)).await;
     }
 }
 

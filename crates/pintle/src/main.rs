@@ -1,6 +1,7 @@
 //! Pintle: safe, fast hands on a workspace for AI agents.
 
 mod cli;
+mod command_tools;
 mod commands;
 mod config;
 mod environment;

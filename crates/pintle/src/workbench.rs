@@ -1,16 +1,15 @@
 //! The parts of a server, put together: what every command that calls tools stands on.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
-use pintle_commands::{CommandTool, Manifest, Workplace};
-use pintle_contract::{nearest, underscore_name};
+use pintle_contract::nearest;
 use pintle_engine::{CallLog, DynTool, Engine, Options, Toolset};
 use pintle_files::{Files, LocalFolder};
-use pintle_process::Spawner;
 use pintle_search::{Binding, Limits, Search, SearchConfig, Surroundings};
 
 use crate::{
+    command_tools::CommandTools,
     config::Bind,
     notices,
     rules::WorkspaceRules,
@@ -108,60 +107,10 @@ fn surroundings(workspace: &Workspace, options: &Options, assets: &Assets) -> Su
     }
 }
 
-/// An engine, and what else has to be known to end it.
+/// An engine, and its tools that are programs.
 pub struct Workbench {
     pub engine: Engine,
-    pub commands: Option<RunningCommands>,
-}
-
-/// The commands that an engine's tools run.
-pub struct RunningCommands {
-    pub spawner: Spawner,
-    /// How long ending them takes at most.
-    pub longest_grace: Duration,
-}
-
-/// The tools that are programs, by their manifests.
-struct Commands {
-    tools: Vec<Arc<dyn DynTool>>,
-    manifests: Vec<Manifest>,
-    running: Option<RunningCommands>,
-}
-
-fn load_commands(workspace: &Workspace, search: &Arc<Search>) -> Result<Commands, String> {
-    let Some(folder) = &workspace.tools_dir else {
-        return Ok(Commands { tools: Vec::new(), manifests: Vec::new(), running: None });
-    };
-    workspace.refuse_tools_inside_root()?;
-    let manifests = pintle_commands::load(folder, &workspace.root)?;
-    let spawner = Spawner::new(notices::error);
-    let search = Arc::clone(search);
-    let workplace = Arc::new(Workplace {
-        root: workspace.root.clone(),
-        spawner: spawner.clone(),
-        timeout: workspace.command_timeout,
-        ended: Box::new(move || search.note_all()),
-    });
-    let tools =
-        manifests.iter().map(|manifest| CommandTool::erased(manifest.clone(), Arc::clone(&workplace)));
-    let tools = tools.collect::<Result<_, _>>().map_err(|fault| fault.to_string())?;
-    let longest_grace = manifests.iter().map(Manifest::grace).max().unwrap_or_default();
-    Ok(Commands { tools, manifests, running: Some(RunningCommands { spawner, longest_grace }) })
-}
-
-/// Refuses a command whose name is that of another tool, in either spelling.
-fn refuse_taken_names(manifests: &[Manifest], others: &[String]) -> Result<(), String> {
-    let is_taken = |manifest: &&Manifest| {
-        others.iter().any(|other| underscore_name(other) == underscore_name(manifest.name()))
-    };
-    match manifests.iter().find(is_taken) {
-        Some(manifest) => {
-            let problem =
-                format!("`{}` is the name of a tool that Pintle has; choose another", manifest.name());
-            Err(manifest.name_problem(problem))
-        }
-        None => Ok(()),
-    }
+    pub commands: Option<CommandTools>,
 }
 
 /// The engine with all tools of the workspace.
@@ -178,17 +127,18 @@ pub fn build_engine(
         || workspace.examples_dir.is_some()
         || workspace.backend_url.is_some()
         || !workspace.bindings.is_empty();
-    let commands = load_commands(workspace, &search)?;
-    let offered = [
+    let shown = search.workspace_tools(&files, surroundings(workspace, &options, &assets));
+    let mut offered = vec![
         ("assets", has_assets, assets.tools()),
         ("files", true, files.tools()),
         ("search", true, search.tools()),
-        ("commands", true, commands.tools),
     ];
+    let taken = offered.iter().flat_map(|(_, _, tools)| tools).chain(&shown).map(name_of).collect();
+    let commands = CommandTools::load(workspace, &search, taken)?;
+    if let Some(commands) = &commands {
+        offered.push(("commands", true, commands.tools()?));
+    }
     let all_names: Vec<String> = offered.iter().flat_map(|(_, _, tools)| tools).map(name_of).collect();
-    let shown = search.workspace_tools(&files, surroundings(workspace, &options, &assets));
-    let own = offered.iter().filter(|(name, _, _)| *name != "commands").flat_map(|(_, _, tools)| tools);
-    refuse_taken_names(&commands.manifests, &own.chain(&shown).map(name_of).collect::<Vec<_>>())?;
     let mut tools = Vec::new();
     for (name, has_work, own) in offered {
         match toolsets.offer(name, has_work) {
@@ -207,7 +157,8 @@ pub fn build_engine(
     }
     resources.extend(files.resources());
     let engine = Engine::new(tools, resources, options, log).map_err(|error| error.to_string())?;
-    let known = || all_names.iter().map(String::as_str).chain(engine.catalogue().names());
+    let catalogue = engine.catalogue();
+    let known = || all_names.iter().map(String::as_str).chain(catalogue.names());
     for name in named {
         if !known().any(|tool| tool == name) {
             let near = nearest(&name, known()).unwrap_or("default");
@@ -219,7 +170,8 @@ pub fn build_engine(
             });
         }
     }
-    Ok(Workbench { engine, commands: commands.running })
+    let commands = commands.filter(|_| toolsets.offer("commands", true) != Offer::Absent);
+    Ok(Workbench { engine, commands })
 }
 
 fn name_of(tool: &Arc<dyn DynTool>) -> String {

@@ -1,25 +1,29 @@
 //! The protocol's methods, answered from the engine.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    time::Duration,
+};
 
 use pintle_auth::Scopes;
 use pintle_contract::Meta;
 use pintle_engine::{
-    ArgumentReading, CallRequest, CancelReason, Engine, LARGE, Outcome, Resources, Target, Transport,
-    aside_if,
+    ArgumentReading, CallRequest, CancelReason, Catalogue, Engine, LARGE, Outcome, Resources, Target,
+    Transport, aside_if,
 };
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
+    ErrorData, Peer, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
         Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
         ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestParams,
         ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
-        ServerCapabilities, ServerConfig, Tool,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
-    service::RequestContext,
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{
     HeldReply, Origin, ToolJson,
@@ -62,18 +66,42 @@ pub enum ResultsSetting {
 pub struct McpHandler {
     engine: Arc<Engine>,
     options: McpOptions,
-    tools: Arc<[ListedTool]>,
+    tools: Arc<Mutex<ToolView>>,
     instructions: Arc<str>,
+}
+
+/// How the tools of a catalogue are listed.
+#[derive(Clone)]
+struct ToolView {
+    catalogue: Arc<Catalogue>,
+    tools: Arc<[ListedTool]>,
+}
+
+impl ToolView {
+    fn new(catalogue: Arc<Catalogue>, spelling: ToolNames) -> Self {
+        Self { tools: listing(&catalogue, spelling).into(), catalogue }
+    }
 }
 
 impl McpHandler {
     /// A handler over an engine.
     pub fn new(engine: Arc<Engine>, options: McpOptions) -> Self {
-        let tools = listing(engine.catalogue(), options.tool_names).into();
+        let catalogue = engine.catalogue();
         let scopes = options.scopes.clone().unwrap_or_else(Scopes::everything);
-        let listed = engine.catalogue().listed(&scopes).map(|tool| tool.name.as_str()).collect();
+        let listed = catalogue.listed(&scopes).map(|tool| tool.name.as_str()).collect();
         let instructions = instructions(&listed).into();
-        Self { engine, options, tools, instructions }
+        let tools = ToolView::new(catalogue, options.tool_names);
+        Self { engine, options, tools: Arc::new(Mutex::new(tools)), instructions }
+    }
+
+    /// The tools as they are now.
+    fn tools(&self) -> ToolView {
+        let now = self.engine.catalogue();
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&tools.catalogue, &now) {
+            *tools = ToolView::new(now, self.options.tool_names);
+        }
+        tools.clone()
     }
 
     /// Takes out the arguments that a client adds by itself, which its model did not mean for the tool.
@@ -83,9 +111,9 @@ impl McpHandler {
         arguments: &mut JsonObject,
         context: &RequestContext<RoleServer>,
     ) -> Vec<String> {
-        let definition = self.engine.catalogue().definition(tool);
+        let catalogue = self.engine.catalogue();
         let Some(definition) =
-            definition.filter(|_| self.options.argument_reading == ArgumentReading::Lenient)
+            catalogue.definition(tool).filter(|_| self.options.argument_reading == ArgumentReading::Lenient)
         else {
             return Vec::new();
         };
@@ -192,22 +220,65 @@ fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
+/// Tells a client of a session whenever the list of tools has changed, until it is gone.
+async fn notify_of_changes(mut changes: watch::Receiver<u64>, client: Peer<RoleServer>) {
+    /// How often a client that is gone is looked for.
+    const LOOK: Duration = Duration::from_secs(60);
+    while !client.is_transport_closed() {
+        match tokio::time::timeout(LOOK, changes.changed()).await {
+            // A client that is gone misses nothing.
+            Ok(Ok(())) => _ = client.notify_tool_list_changed().await,
+            Ok(Err(_)) => return,
+            Err(_) => {}
+        }
+    }
+}
+
 impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
+        let mut capabilities =
             ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
-        let version = self.engine.catalogue().tooling_version();
+        if !self.engine.are_tools_fixed() {
+            capabilities.tools.get_or_insert_default().list_changed = Some(true);
+        }
+        let catalogue = self.engine.catalogue();
         ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new("pintle", version).with_title("Pintle"))
+            .with_server_info(Implementation::new("pintle", catalogue.tooling_version()).with_title("Pintle"))
             .with_instructions(self.instructions.as_ref())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let canonical = &self.engine.catalogue().definition(name)?.name;
-        self.tools
-            .iter()
-            .find(|tool| tool.name == *canonical)
-            .map(|tool| tool.in_form(ResultForm::Json).clone())
+        let ToolView { catalogue, tools } = self.tools();
+        let canonical = &catalogue.definition(name)?.name;
+        tools.iter().find(|tool| tool.name == *canonical).map(|tool| tool.in_form(ResultForm::Json).clone())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if !self.engine.are_tools_fixed() {
+            tokio::spawn(notify_of_changes(self.engine.tool_changes(), context.peer));
+        }
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        if self.engine.are_tools_fixed() {
+            return None;
+        }
+        // Nothing else changes.
+        let mut accepted = SubscriptionFilter::default();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.engine.tool_changes();
+        loop {
+            tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                changed = changes.changed() => if changed.is_err() { return Ok(()) },
+            }
+            // The sink refuses what the client did not ask for, and that is as it should be.
+            let _ = subscription.sink().notify_tool_list_changed().await;
+        }
     }
 
     async fn list_tools(
@@ -226,8 +297,9 @@ impl ServerHandler for McpHandler {
         let everything = Scopes::everything();
         let origin = context.extensions.get::<Origin>();
         let scopes = origin.map_or(&everything, |origin| origin.caller.scopes());
-        let listed = self.engine.catalogue().listed(scopes).filter_map(|definition| {
-            let tool = self.tools.iter().find(|tool| tool.name == definition.name)?;
+        let ToolView { catalogue, tools } = self.tools();
+        let listed = catalogue.listed(scopes).filter_map(|definition| {
+            let tool = tools.iter().find(|tool| tool.name == definition.name)?;
             Some(tool.in_form(form).clone())
         });
         // What a client gets depends on its name and its scopes, and is `private` to caches unless that is said.

@@ -8,7 +8,7 @@ use std::{
 use pintle_engine::Outlet;
 use pintle_wire::{HttpServer, Pipe};
 
-use crate::{ready::ReadyFile, workbench::RunningCommands};
+use crate::{command_tools::RunningCommands, ready::ReadyFile};
 
 use super::{log::tell_when_lost, signals::Signals};
 

@@ -16,6 +16,7 @@ use pintle_wire::McpHandler;
 
 use crate::{
     cli::{LogLevel, ServeArguments},
+    command_tools::CommandTools,
     environment, notices,
     settings::{Listen, Serve, Workspace},
     workbench::{self, Workbench},
@@ -33,6 +34,10 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
     let Workbench { engine, commands } =
         workbench::build_engine(&workspace, &serve.toolsets, serve.engine.clone(), log.calls)?;
     let engine = Arc::new(engine);
+    let running = commands.as_ref().map(CommandTools::running);
+    if let Some(commands) = commands {
+        commands.watch(&engine);
+    }
     if serve.log_level >= LogLevel::Debug {
         tell_what_is_served(&workspace, &serve);
     }
@@ -47,8 +52,8 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
         .map_err(|error| format!("cannot start: {error}"))?;
     let ended = runtime.block_on(async {
         let ended = serve_all(engine, serve, log.file, panel, workspace.fixtures).await;
-        if let Some(commands) = commands {
-            drain::end_commands(commands).await;
+        if let Some(running) = running {
+            drain::end_commands(running).await;
         }
         ended
     });

@@ -1,0 +1,104 @@
+//! Manifests that change while the server runs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{
+    commands::{shell, with_tools},
+    support::{Server, http::modern, wait_until},
+};
+
+fn write(server: &Server, name: &str, rest: &str) {
+    let text = format!("name = \"{name}\"\ndescription = \"A test.\"\n{rest}");
+    fs::write(server.path(&format!("tools/{name}.tool.toml")), text).expect("writes");
+}
+
+/// The names of the commands that are listed.
+fn listed(server: &mut Server) -> Vec<String> {
+    server.send(&modern(json!("list"), "tools/list", json!({})));
+    let mut frame = server.frame();
+    while frame["id"] != json!("list") {
+        frame = server.frame();
+    }
+    let tools = frame["result"]["tools"].as_array().unwrap_or_else(|| panic!("{frame}")).clone();
+    let names = tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned);
+    names.filter(|name| name.starts_with("my_")).collect()
+}
+
+/// Calls a command, and passes over notifications that come meanwhile.
+fn call(server: &mut Server, tool: &str) -> Value {
+    server.request(json!("call"), tool, json!({}));
+    let mut frame = server.frame();
+    while frame["id"] != json!("call") {
+        frame = server.frame();
+    }
+    frame["result"].take()
+}
+
+/// Writes a manifest until the client is told of it: a change that comes right after a client has begun to listen may
+/// come before the server knows of that.
+fn write_until_told(server: &Server, name: &str, rest: &str) {
+    let mut version = 0;
+    wait_until("the client is told", || {
+        if version % 100 == 0 {
+            write(server, name, &format!("schema_version = {}\n{rest}", 1 + version / 100));
+        }
+        version += 1;
+        let frame = server.frame_at_once();
+        frame.is_some_and(|frame| frame["method"] == json!("notifications/tools/list_changed"))
+    });
+}
+
+#[test]
+fn changed_manifests_are_tools_at_once_and_a_session_is_told() {
+    let mut server = with_tools([("my_one", &shell("echo one"))]).start();
+    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}});
+    let answer = server.call("initialize", client);
+    assert_eq!(answer["result"]["capabilities"]["tools"]["listChanged"], json!(true), "{answer}");
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+
+    write_until_told(&server, "my_two", &shell("echo two"));
+    assert_eq!(call(&mut server, "my_two")["stdout"], json!("two\n"));
+    assert_eq!(listed(&mut server), ["my_one", "my_two"]);
+
+    write(&server, "my_one", &shell("echo changed"));
+    wait_until("it is changed", || call(&mut server, "my_one")["stdout"] == json!("changed\n"));
+
+    fs::remove_file(server.path("tools/my_two.tool.toml")).expect("removes");
+    wait_until("it is gone", || call(&mut server, "my_two")["reason"] == json!("unsupported"));
+    assert_eq!(listed(&mut server), ["my_one"]);
+    server.finish();
+}
+
+#[test]
+fn a_manifest_that_becomes_invalid_leaves_the_old_one_at_work_and_warns() {
+    let mut server = with_tools([("my_one", &shell("echo one"))]).start();
+    for (rest, problem) in [
+        ("comand = [\"true\"]\n", "my_one.tool.toml: line 3, column 1: unknown key `comand`"),
+        ("command = [\"no-such-program\"]\n", "my_one.tool.toml: line 3, column 12: there is no program"),
+    ] {
+        write(&server, "my_one", rest);
+        wait_until("it warns", || server.stderr().contains(problem));
+        assert!(server.stderr().contains("warning: the tools stay as they were"), "{}", server.stderr());
+        assert_eq!(server.result("my_one", json!({}))["stdout"], json!("one\n"));
+    }
+    write(&server, "search", "command = [\"true\"]\n");
+    fs::remove_file(server.path("tools/my_one.tool.toml")).expect("removes");
+    wait_until("it warns", || server.stderr().contains("`search` is the name of a tool"));
+    assert_eq!(server.result("my_one", json!({}))["stdout"], json!("one\n"));
+    server.finish();
+}
+
+#[test]
+fn a_stateless_client_that_listens_is_told() {
+    let mut server = with_tools([("my_one", &shell("echo one"))]).start();
+    let wanted = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
+    server.send(&modern(json!("listen"), "subscriptions/listen", wanted));
+    let acknowledged = server.frame();
+    let accepted = &acknowledged["params"]["notifications"];
+    assert_eq!(accepted, &json!({"toolsListChanged": true}), "{acknowledged}");
+    write_until_told(&server, "my_two", &shell("echo two"));
+    assert_eq!(listed(&mut server), ["my_one", "my_two"]);
+}
