@@ -6,8 +6,7 @@ use std::{
 };
 
 use pintle_contract::{Annotations, ClientHints, ToolDefinition, WorkspacePath};
-use pintle_engine::SchemaRegistry;
-use pintle_positions::{Position, Positions, syntax_problem, text_of, unusable};
+use pintle_positions::{Position, Positions, text_of};
 use pintle_process::DEFAULT_GRACE;
 use serde_json::{Map, Value};
 
@@ -61,7 +60,7 @@ impl Manifest {
     /// Reads the text of a manifest; a program without a path is looked for on `search_path`.
     pub fn parse(text: &str, file: &Path, search_path: Option<&std::ffi::OsStr>) -> Result<Self, String> {
         let positions = Positions::find(text, file)?;
-        let written = read_written(text, file, &positions)?;
+        let written = positions.read_strictly(text, file)?;
         decide(written, positions.clone(), search_path)
             .map(|manifest| Self { text: text.to_owned(), ..manifest })
             .map_err(|(pointer, problem)| positions.problem(nearest_value(&positions, &pointer), problem))
@@ -97,32 +96,6 @@ fn nearest_value(positions: &Positions, pointer: &str) -> Option<Position> {
             (None, Some((above, _))) => pointer = above,
             (found, _) => return found,
         }
-    }
-}
-
-/// Checks keys and types.
-fn read_written(text: &str, file: &Path, positions: &Positions) -> Result<WrittenManifest, String> {
-    let table: toml::Table = toml::from_str(text).map_err(|error| syntax_problem(text, file, &error))?;
-    if let Some((pointer, problem)) = unusable(&table) {
-        return Err(positions.problem(positions.value(&pointer), problem));
-    }
-    let value = serde_json::to_value(table).map_err(|error| error.to_string())?;
-    let schema = schemars::schema_for!(WrittenManifest).to_value();
-    let schema = SchemaRegistry::default().load(&schema).map_err(|fault| fault.to_string())?;
-    // A misspelt key may leave a required one missing, and the unknown one is the cause. Of several errors the first
-    // in the file is reported.
-    let mismatches = schema.mismatches(&value, "key").into_iter().map(|mismatch| {
-        let is_unknown = mismatch.message.starts_with("unknown");
-        let position = match is_unknown {
-            true => positions.key(&mismatch.path),
-            false => positions.value(&mismatch.path),
-        };
-        // What is missing from the file as a whole stands nowhere.
-        (!is_unknown, position.or(Some(Position { line: 1, column: 1 })), mismatch.message)
-    });
-    match mismatches.min() {
-        Some((_, position, problem)) => Err(positions.problem(position, problem)),
-        None => serde_json::from_value(value).map_err(|error| positions.problem(None, error)),
     }
 }
 

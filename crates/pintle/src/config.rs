@@ -6,8 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use pintle_engine::SchemaRegistry;
-use pintle_positions::{Positions, SetAt, syntax_problem, text_of, unusable};
+use pintle_positions::{Positions, SetAt, text_of};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -128,27 +127,7 @@ impl FileConfig {
     /// Reads the text of a file. `Err` has the file, the line and the column of what is wrong.
     fn parse(text: &str, file: &Path) -> Result<Self, String> {
         let positions = Positions::find(text, file)?;
-        let table: toml::Table = toml::from_str(text).map_err(|error| syntax_problem(text, file, &error))?;
-        if let Some((pointer, problem)) = unusable(&table) {
-            return Err(positions.problem(positions.value(&pointer), problem));
-        }
-        let value = serde_json::to_value(table).map_err(|error| error.to_string())?;
-        let schema = schemars::schema_for!(Self).to_value();
-        let schema = SchemaRegistry::default().load(&schema).map_err(|fault| fault.to_string())?;
-        // A misspelt key may leave a required one missing, and the unknown one is the cause. Of several errors the
-        // first in the file is reported.
-        let mismatches = schema.mismatches(&value, "key").into_iter().map(|mismatch| {
-            let is_unknown = mismatch.message.starts_with("unknown");
-            let position = match is_unknown {
-                true => positions.key(&mismatch.path),
-                false => positions.value(&mismatch.path),
-            };
-            (!is_unknown, position, mismatch.message)
-        });
-        if let Some((_, position, problem)) = mismatches.min() {
-            return Err(positions.problem(position, problem));
-        }
-        let config: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let config: Self = positions.read_strictly(text, file)?;
         Ok(config.with(positions))
     }
 

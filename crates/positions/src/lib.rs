@@ -7,6 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pintle_engine::SchemaRegistry;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -110,6 +113,36 @@ impl Positions {
         }
     }
 
+    /// Reads a text whose keys and types are those of `T`, and no others. `Err` has the position of what is wrong.
+    pub fn read_strictly<T: DeserializeOwned + JsonSchema>(
+        &self,
+        text: &str,
+        file: &Path,
+    ) -> Result<T, String> {
+        let table: toml::Table = toml::from_str(text).map_err(|error| syntax_problem(text, file, &error))?;
+        if let Some((pointer, problem)) = unusable(&table) {
+            return Err(self.problem(self.value(&pointer), problem));
+        }
+        let value = serde_json::to_value(table).map_err(|error| error.to_string())?;
+        let schema = schemars::schema_for!(T).to_value();
+        let schema = SchemaRegistry::default().load(&schema).map_err(|fault| fault.to_string())?;
+        // A misspelt key may leave a required one missing, and the unknown one is the cause. Of several errors the
+        // first in the file is reported.
+        let mismatches = schema.mismatches(&value, "key").into_iter().map(|mismatch| {
+            let is_unknown = mismatch.message.starts_with("unknown");
+            let position = match is_unknown {
+                true => self.key(&mismatch.path),
+                false => self.value(&mismatch.path),
+            };
+            // What is missing from the file as a whole stands nowhere.
+            (!is_unknown, position.or(Some(Position { line: 1, column: 1 })), mismatch.message)
+        });
+        match mismatches.min() {
+            Some((_, position, problem)) => Err(self.problem(position, problem)),
+            None => serde_json::from_value(value).map_err(|error| self.problem(None, error)),
+        }
+    }
+
     /// Where the key at the end of a pointer was written.
     pub fn key_set_at(&self, pointer: &str) -> SetAt {
         SetAt(self.key(pointer).map(|position| position.within(&self.file)))
@@ -122,7 +155,7 @@ impl Positions {
 }
 
 /// Why a text is not TOML, with the position.
-pub fn syntax_problem(text: &str, file: &Path, error: &toml::de::Error) -> String {
+fn syntax_problem(text: &str, file: &Path, error: &toml::de::Error) -> String {
     let offset = error.span().map_or(0, |span| span.start);
     Position::of(text, offset).problem(file, error.message())
 }
@@ -146,7 +179,7 @@ pub fn text_of(bytes: &[u8], file: &Path) -> Result<String, String> {
 
 /// The first value that no setting can have, with its pointer: JSON, in which the settings are checked, has no dates
 /// and no numbers without end.
-pub fn unusable(table: &toml::Table) -> Option<(String, &'static str)> {
+fn unusable(table: &toml::Table) -> Option<(String, &'static str)> {
     fn within(value: &toml::Value, pointer: String) -> Option<(String, &'static str)> {
         match value {
             toml::Value::Datetime(_) => Some((pointer, "this is a date; write a text, in quotes")),
