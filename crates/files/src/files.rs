@@ -5,7 +5,7 @@ use std::{cell::RefCell, sync::Arc};
 use pintle_auth::{Access, Verb};
 use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath, nearest};
 use pintle_engine::{CallContext, DynTool, Resources};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     fault::{fault, target_fault},
@@ -26,9 +26,10 @@ pub struct Files {
     root_name: RootName,
 }
 
-/// The lines that `3-7` means in place of `[start, end)`: 3 to 7, both included.
-pub fn inclusive_lines(text: &str) -> Option<[i64; 2]> {
-    text::inclusive_range(text)
+/// What a text in place of `lines` means to every tool that has that argument: `3-7` is 3 to 7, both included.
+pub fn reread_lines(argument: &str, text: &str) -> Option<Value> {
+    let range = (argument == "lines").then(|| text::inclusive_range(text)).flatten();
+    range.map(|lines| json!(lines))
 }
 
 /// Some lines of a file.

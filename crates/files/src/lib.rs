@@ -13,7 +13,7 @@ mod teach;
 mod text;
 mod tools;
 
-pub use files::{Files, LARGE_RESULT_CHARS, Lines, inclusive_lines};
+pub use files::{Files, LARGE_RESULT_CHARS, Lines, reread_lines};
 pub use globs::Globs;
 pub use hash::{Hash, Hasher};
 pub use local::{Durability, LocalFolder, UNFINISHED_FILE};

@@ -7,13 +7,10 @@ use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::reads;
-use crate::{
-    files::{Files, LARGE_RESULT_CHARS, Lines},
-    text,
-};
+use crate::files::{self, Files, LARGE_RESULT_CHARS, Lines};
 
 pub(crate) struct TextRead(pub(crate) Arc<Files>);
 
@@ -64,7 +61,7 @@ impl Tool for TextRead {
     }
 
     fn reread(argument: &str, text: &str) -> Option<Value> {
-        (argument == "lines").then(|| text::inclusive_range(text)).flatten().map(|lines| json!(lines))
+        files::reread_lines(argument, text)
     }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {

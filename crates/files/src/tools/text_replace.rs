@@ -7,10 +7,13 @@ use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{ALWAYS_LOAD, Edited, GUARDED_EDIT, edit_lines, writes};
-use crate::{files::Files, text};
+use crate::{
+    files::{self, Files},
+    text,
+};
 
 pub(crate) struct TextReplace(pub(crate) Arc<Files>);
 
@@ -45,7 +48,7 @@ impl Tool for TextReplace {
 
     /// `old` guards the edit: if it does not stand in those lines exactly once, both readings are reported.
     fn reread(argument: &str, text: &str) -> Option<Value> {
-        (argument == "lines").then(|| text::inclusive_range(text)).flatten().map(|lines| json!(lines))
+        files::reread_lines(argument, text)
     }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {

@@ -5,11 +5,11 @@ use std::{fmt::Write, sync::Arc};
 use pintle_auth::{Access, Need, Verb};
 use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath};
 use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
-use pintle_files::{Files, LARGE_RESULT_CHARS, inclusive_lines};
+use pintle_files::{Files, LARGE_RESULT_CHARS, reread_lines};
 use pintle_symbols::{Language, Outliner};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) struct ShowFile(pub(crate) Arc<Files>);
 
@@ -85,7 +85,7 @@ impl Tool for ShowFile {
     }
 
     fn reread(argument: &str, text: &str) -> Option<Value> {
-        (argument == "lines").then(|| inclusive_lines(text)).flatten().map(|lines| json!(lines))
+        reread_lines(argument, text)
     }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {
