@@ -214,3 +214,94 @@ fn what_the_protocol_refuses_is_logged_once_on_every_way_in() {
     assert_eq!((&alone[0]["method"], &alone[0]["status"]), (&json!("no/such"), &json!("error")));
     assert_eq!((&alone[1]["route"], &alone[1]["status"]), (&json!("discover"), &json!("ok")));
 }
+
+/// What each record is of: its route, its method and how it ended.
+fn shown(records: &[Value]) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let shown = |record: &Value| {
+        format!("{} {} {}", text(&record["route"]), text(&record["method"]), text(&record["status"]))
+    };
+    let mut shown: Vec<_> = records.iter().map(shown).collect();
+    // Calls end in any order.
+    shown.sort();
+    shown
+}
+
+#[test]
+fn everything_that_a_client_asks_for_leaves_exactly_one_record() {
+    let completion = json!({
+        "ref": {"type": "ref/resource", "uri": "list://{+path}"},
+        "argument": {"name": "path", "value": ""}
+    });
+    let questions = [
+        ("ping", json!({})),
+        ("tools/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("completion/complete", completion),
+        ("resources/read", json!({"uri": "list:///"})),
+        ("tools/call", json!({"name": "test_echo", "arguments": {"value": 1}})),
+        ("tools/call", json!({"name": 7})),
+        ("tools/list", json!({"cursor": "x"})),
+        ("no/such", json!({})),
+    ];
+    let mut expected = vec![
+        "completion completion/complete ok",
+        "discover tools/list ok",
+        "envelope no/such error",
+        "envelope tools/call error",
+        "envelope tools/list error",
+        "initialize initialize ok",
+        "list resources/list ok",
+        "list resources/templates/list ok",
+        "notification notifications/initialized ok",
+        "ping ping ok",
+        "resource resources/read ok",
+        "tool test_echo ok",
+    ];
+    let mut stdio = Setup::fixtures().start();
+    stdio.call("initialize", crate::support::http::initialize("2025-11-25")["params"].clone());
+    stdio.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    for (method, params) in &questions {
+        stdio.call(method, params.clone());
+    }
+    let server = Setup::fixtures().http().start();
+    let mut client = server.session("2025-11-25");
+    for (id, (method, params)) in questions.iter().enumerate() {
+        client.call(json!(id), method, params.clone());
+    }
+    for server in [&stdio, &server] {
+        assert_eq!(shown(&server.records_of(expected.len(), |_| true)), expected);
+    }
+    // Without sessions there is a discovery instead of the handshake, and no ping.
+    let server = Setup::fixtures().http().start();
+    let mut client = server.connect();
+    client.modern(json!("d"), "server/discover", json!({}));
+    for (id, (method, params)) in questions.iter().enumerate() {
+        client.modern(json!(id), method, params.clone());
+    }
+    expected.retain(|line| !line.contains("initialize") && !line.contains("ping"));
+    expected.extend(["discover server/discover ok", "envelope ping error"]);
+    expected.sort_unstable();
+    assert_eq!(shown(&server.records_of(expected.len(), |_| true)), expected);
+}
+
+#[test]
+fn a_request_that_its_head_forbids_leaves_one_record_whatever_its_method() {
+    let server = Setup::fixtures().http().start();
+    for method in ["GET", "DELETE", "POST"] {
+        let mut client = server.connect();
+        let headers = [
+            ("accept", "application/json, text/event-stream"),
+            ("content-type", "application/json"),
+            ("mcp-protocol-version", "1999-01-01"),
+        ];
+        let message = request(json!(1), "tools/list", json!({})).to_string();
+        let body = if method == "POST" { message.as_bytes() } else { b"" };
+        client.send(method, "/mcp", &headers, body);
+        assert_eq!(client.response().status, 400, "{method}");
+    }
+    let records = server.records(3);
+    assert_eq!(records.len(), 3, "{records:?}");
+    assert!(records.iter().all(|record| record["error"] == "INVALID_REQUEST"), "{records:?}");
+}

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, request};
+use crate::support::{Server, Setup, request, wait_until};
 
 const MODERN: &str = "2026-07-28";
 
@@ -480,5 +480,57 @@ fn news_name_the_listening_request_by_its_own_id_and_nobody_waits_for_a_listener
     let news = news.expect("news");
     assert_eq!(news["method"], json!("notifications/tools/list_changed"), "{news}");
     assert_eq!(id(&news), json!("listen:0"));
+    server.finish();
+}
+
+#[test]
+fn a_refused_mcp_request_does_not_wait_behind_direct_calls() {
+    let mut server = Setup::fixtures().start();
+    initialize(&mut server, "2025-11-25");
+    server.request(json!("slow"), "test_sleep", json!({"ms": 600_000}));
+    // A method that needs params, one that there is not, and no JSON at all.
+    for (id, message) in [
+        (json!(1), request(json!(1), "tools/call", json!({"name": 7})).to_string()),
+        (json!(2), request(json!(2), "no/such", json!({})).to_string()),
+        (json!(null), "nonsense".to_owned()),
+    ] {
+        server.write(format!("{message}\n").as_bytes());
+        let reply = server.frame();
+        assert_eq!(reply["id"], id, "{reply}");
+        assert!(reply["error"].is_object(), "{reply}");
+    }
+    server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "slow"}}));
+    assert_eq!(server.frame()["id"], json!("slow"));
+    server.finish();
+}
+
+#[test]
+fn lists_completions_and_pings_do_not_wait_behind_tools() {
+    let mut server = Setup::fixtures().args(["--running=1", "--waiting=0"]).start();
+    initialize(&mut server, "2025-11-25");
+    let params = json!({"name": "test_sleep", "arguments": {"ms": 600_000}});
+    server.request(json!("slow"), "tools/call", params.clone());
+    // The one slot is taken once another call is turned away.
+    wait_until("the slot is taken", || {
+        let reply = server.call("tools/call", json!({"name": "test_echo", "arguments": {"value": 1}}));
+        reply["result"]["isError"] == true
+    });
+    let completion = json!({
+        "ref": {"type": "ref/resource", "uri": "list://{+path}"},
+        "argument": {"name": "path", "value": ""}
+    });
+    for (method, params) in [
+        ("ping", json!({})),
+        ("tools/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("completion/complete", completion),
+    ] {
+        let reply = server.call(method, params);
+        assert!(reply["result"].is_object(), "{method}: {reply}");
+    }
+    server.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}}),
+    );
     server.finish();
 }

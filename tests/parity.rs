@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use crate::support::{
     PATIENCE, Server, Setup,
     http::{Client, MODERN},
-    pintle, request, run,
+    is_of_handshake, pintle, request, run,
 };
 
 const LEGACY: &str = "2025-11-25";
@@ -420,6 +420,9 @@ fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize
     let server = line.close();
     for record in fs::read_to_string(&log).expect("the log").lines() {
         let mut record: Value = serde_json::from_str(record).expect("a record");
+        if is_of_handshake(&record) {
+            continue;
+        }
         let expected = if way.is_http() { "http" } else { "stdio" };
         let members = record.as_object_mut().expect("an object");
         assert_eq!(members.shift_remove("transport"), Some(json!(expected)), "{way:?}");

@@ -6,7 +6,8 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use pintle_engine::{CallLog, Engine, Message, Options};
+use pintle_engine::{CallLog, Engine, Options};
+use pintle_rpc::{Message};
 use pintle_wire::{Frame, FrameReader};
 
 const LIMIT: usize = 512;

@@ -212,6 +212,11 @@ impl Setup {
     }
 }
 
+/// Whether a record is of a handshake or of a notification, which occupy no slot.
+pub fn is_of_handshake(record: &Value) -> bool {
+    record["route"] == "initialize" || record["route"] == "notification"
+}
+
 /// A server that is running.
 pub struct Server {
     child: Child,
@@ -373,12 +378,21 @@ impl Server {
         self.stderr.lock().expect("unpoisoned").clone()
     }
 
-    /// The call records on standard error, once there are as many.
+    /// The records of calls, questions and refusals on standard error, once there are as many.
     pub fn records(&self, count: usize) -> Vec<Value> {
+        self.records_of(count, |record| !is_of_handshake(record))
+    }
+
+    /// All records on standard error that are wanted, once there are as many.
+    pub fn records_of(&self, count: usize, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let records: Vec<Value> =
-                self.stderr().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+            let records: Vec<Value> = self
+                .stderr()
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .filter(|record| is_wanted(record))
+                .collect();
             if records.len() >= count {
                 return records;
             }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use pintle_engine::{DynTool, Resources};
+use pintle_tool::{DynTool, Resources};
 
 use crate::{
     backend::Backend, config::AssetsConfig, examples::Examples, folder::Folder, resources, schemas::Schemas,

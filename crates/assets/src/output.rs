@@ -4,7 +4,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use pintle_contract::ErrorCode;
-use pintle_engine::Failure;
+use pintle_tool::Failure;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::Value;

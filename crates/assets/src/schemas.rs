@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_contract::{Fault, nearest};
-use pintle_engine::CallContext;
+use pintle_tool::CallContext;
 use serde_json::Value;
 
 use crate::{

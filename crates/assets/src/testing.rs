@@ -2,11 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use pintle_contract::{ErrorCode, Meta};
-use pintle_engine::{
-    ArgumentReading, CallLog, CallRequest, Caller, Cancel, Engine, Options, Outcome, Target, Toolset,
-    Transport,
-};
+use pintle_contract::{ErrorCode, Fault, Stage};
+use pintle_schema::SchemaRegistry;
+use pintle_tool::{Answer, CallContext, Caller};
 use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -94,38 +92,28 @@ pub(crate) fn assets_in_workspace(schemas: &[(&str, Value)], examples: &[(&str, 
 }
 
 /// Calls a tool as a server would, with all checks of arguments and results.
-pub(crate) async fn call(assets: &Arc<Assets>, tool: &str, arguments: Value) -> Outcome {
-    call_engine(&engine(assets, Options::default()), tool, arguments).await
+pub(crate) async fn call(assets: &Arc<Assets>, tool: &str, arguments: Value) -> Result<Answer, Fault> {
+    call_within(CallContext::detached(Caller::local()), assets, tool, arguments).await
 }
 
-/// A server's engine with the tools of these assets.
-pub(crate) fn engine(assets: &Arc<Assets>, options: Options) -> Engine {
-    Engine::new(
-        vec![Toolset { tools: assets.tools(), is_listed: true }],
-        assets.resources(),
-        options,
-        CallLog::off(),
-    )
-    .expect("an engine")
-}
-
-/// The same as [`call`], with an engine that stays.
-pub(crate) async fn call_engine(engine: &Engine, tool: &str, arguments: Value) -> Outcome {
-    let request = CallRequest {
-        id: None,
-        caller: Arc::new(Caller::local()),
-        transport: Transport::Local,
-        target: Target::Tool(tool.into()),
-        params: arguments,
-        argument_reading: ArgumentReading::Strict,
-        left_out: Vec::new(),
-        meta: Meta::default(),
-        idempotency_key: None,
-        cancel: Arc::new(Cancel::default()),
-        progress: None,
-        reply_factor: 1,
-    };
-    engine.call(request).await.outcome
+/// The same under other circumstances.
+pub(crate) async fn call_within(
+    context: CallContext,
+    assets: &Arc<Assets>,
+    tool: &str,
+    arguments: Value,
+) -> Result<Answer, Fault> {
+    let schemas = SchemaRegistry::default();
+    let tools = assets.tools();
+    let tool = tools.iter().find(|known| known.definition().name == tool).expect("a tool");
+    let input = schemas.declare(&tool.definition().input_schema);
+    if let Some(fault) = input.check(&arguments, Stage::Arguments, "the arguments do not match", "argument") {
+        return Err(fault);
+    }
+    let answer = (tool.prepare(arguments)?.run)(context).await?;
+    let output = schemas.declare(&tool.definition().output_schema);
+    assert!(output.check(&answer.value, Stage::Run, "the result does not match", "field").is_none());
+    Ok(answer)
 }
 
 /// The JSON of a call's result and the code of its failure.
@@ -134,19 +122,18 @@ pub(crate) async fn answer(
     tool: &str,
     arguments: Value,
 ) -> (String, Option<ErrorCode>) {
-    let outcome = call(assets, tool, arguments).await;
-    match &outcome {
-        Outcome::Fault(fault) => (fault.message.clone(), Some(fault.code)),
-        Outcome::Success(json) | Outcome::Declined(json, _) => (json.get().to_owned(), outcome.code()),
+    match call(assets, tool, arguments).await {
+        Ok(answer) => (answer.value.to_string(), answer.failure.map(|failure| failure.code)),
+        Err(fault) => (fault.message.clone(), Some(fault.code)),
     }
 }
 
 /// What a call's failure says to a model.
 pub(crate) async fn failure_message(assets: &Arc<Assets>, tool: &str, arguments: Value) -> String {
     match call(assets, tool, arguments).await {
-        Outcome::Declined(_, failure) => failure.message,
-        Outcome::Success(json) => json.get().to_owned(),
-        Outcome::Fault(fault) => fault.to_string(),
+        Ok(Answer { failure: Some(failure), .. }) => failure.message,
+        Ok(answer) => answer.value.to_string(),
+        Err(fault) => fault.to_string(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! From how a command ended to what its caller gets.
 
 use pintle_contract::{ErrorCode, Fault};
-use pintle_engine::{Answer, CompiledSchema, LARGE};
 use pintle_process::{Exit, Finished, Kept, RunError, StartFailure};
+use pintle_schema::CompiledSchema;
+use pintle_tool::{Answer, LARGE};
 use serde_json::{Value, json};
 
 /// The largest output that is read as a result, in bytes.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use pintle_engine::SchemaRegistry;
 use pintle_positions::escape;
+use pintle_schema::SchemaRegistry;
 use serde_json::{Map, Value, json};
 
 /// What is wrong with a schema, and where: an RFC 6901 pointer in the manifest.

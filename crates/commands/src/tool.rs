@@ -6,12 +6,11 @@ use std::{
     time::Duration,
 };
 
-use pintle_auth::{Access, Need};
+use pintle_contract::{Access, Need};
 use pintle_contract::{ErrorCode, Fault, Stage, ToolDefinition};
-use pintle_engine::{
-    CallContext, CompiledSchema, DynTool, Prepared, Progress, ProgressEvent, Running, SchemaRegistry, Stream,
-};
 use pintle_process::{CommandSpec, Keep, Spawner};
+use pintle_schema::{CompiledSchema, SchemaRegistry};
+use pintle_tool::{CallContext, DynTool, Prepared, Progress, ProgressEvent, Running, Stream};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
@@ -70,7 +69,7 @@ impl CommandTool {
         })
     }
 
-    async fn run(&self, mut command: CommandSpec, call: CallContext) -> Result<pintle_engine::Answer, Fault> {
+    async fn run(&self, mut command: CommandSpec, call: CallContext) -> Result<pintle_tool::Answer, Fault> {
         let name = self.manifest.name();
         let permit = Arc::clone(&self.parallel).acquire_owned().await;
         command.folder = within_root(&command.folder, &self.workplace.root)?;

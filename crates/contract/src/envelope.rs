@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 /// JSON Schema of every request's outer object.
-pub const ENVELOPE_SCHEMA: &str = include_str!("../../../schemas/envelope.schema.json");
+pub const ENVELOPE_SCHEMA: &str = include_str!("../schemas/envelope.schema.json");
 
 /// JSON Schema of the params of `mcp.tool.invoke`.
-pub const TOOL_IO_SCHEMA: &str = include_str!("../../../schemas/tool_io.schema.json");
+pub const TOOL_IO_SCHEMA: &str = include_str!("../schemas/tool_io.schema.json");
 
 /// What a request may say about itself.
 #[derive(Clone, Debug, Default)]

@@ -4,26 +4,24 @@
 //! one kind of error that crosses rooms. An **envelope** is the outer object of a request. Nothing in
 //! this crate does I/O or is asynchronous, so any other server could use it as it is.
 
+mod access;
 mod canonical;
 mod definition;
-mod dialect;
 mod envelope;
 mod error;
-mod id;
 mod meant;
 mod nearest;
 mod number;
 mod path;
 mod root_name;
 
+pub use access::{Access, Need, Scopes, Verb};
 pub use canonical::{Fingerprint, canonical_json, fingerprint};
 pub use definition::{Annotations, ClientHints, TOOL_ID_PREFIX, ToolDefinition, tool_id, underscore_name};
-pub use dialect::{Dialect, PROTOCOL_VERSION_KEY};
 pub use envelope::{ENVELOPE_SCHEMA, Meta, TOOL_IO_SCHEMA};
 pub use error::{ERROR_TABLE, ErrorCode, ErrorRow, Fault, FaultBody, Retry, Stage};
-pub use id::RequestId;
 pub use meant::meant_by;
 pub use nearest::nearest;
-pub use number::inexact_number;
+pub use number::{decimal, inexact_number};
 pub use path::{PathProblem, WorkspacePath};
 pub use root_name::RootName;

@@ -76,8 +76,8 @@ fn is_exact(number: &str) -> bool {
     is_integer || as_float().is_some_and(|float| decimal(&format!("{float:e}")) == decimal(number))
 }
 
-/// Sign, significant digits and exponent: equal for equal numbers.
-pub(crate) fn decimal(number: &str) -> Option<(bool, String, i64)> {
+/// Sign, significant digits and exponent of a JSON number: equal for equal numbers.
+pub fn decimal(number: &str) -> Option<(bool, String, i64)> {
     let (negative, unsigned) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, number),

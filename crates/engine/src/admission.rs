@@ -24,7 +24,7 @@ use tokio::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cancel::{Cancel, CancelReason};
+use pintle_tool::{Cancel, CancelReason};
 
 /// How many results there may be for each slot that are not reserved yet: one that is being made, one that waits.
 const RESULTS_PER_SLOT: usize = 2;

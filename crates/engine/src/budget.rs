@@ -18,7 +18,7 @@ use std::{
 use pintle_contract::{ErrorCode, Fault, Stage};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::{aside::LARGE, cancel::Cancel};
+use pintle_tool::{Cancel, LARGE};
 
 /// A reply of up to this size is not counted. What holds such replies is bounded in number: connections, the streams
 /// of a session, the buffer of a pipe.
@@ -150,8 +150,8 @@ impl Drop for Waiting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cancel::CancelReason;
     use futures_util::FutureExt;
+    use pintle_tool::CancelReason;
 
     const BUDGET: usize = 8 << 20;
 

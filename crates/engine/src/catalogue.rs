@@ -6,14 +6,12 @@ use std::{
     sync::Arc,
 };
 
-use pintle_auth::Scopes;
+use pintle_contract::Scopes;
 use pintle_contract::{ErrorCode, Fault, Stage, ToolDefinition, nearest, tool_id, underscore_name};
 use serde_json::{Value, json};
 
-use crate::{
-    schema::{CompiledSchema, SchemaRegistry},
-    tool::{DynTool, Toolset},
-};
+use pintle_schema::{CompiledSchema, SchemaRegistry};
+use pintle_tool::{DynTool, Toolset};
 
 /// All tools of a server, sorted by name.
 pub struct Catalogue {

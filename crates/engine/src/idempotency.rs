@@ -9,7 +9,7 @@ use std::{
 use pintle_contract::{ErrorCode, Fault, Fingerprint};
 use tokio::{sync::watch, time::Instant};
 
-use crate::engine::Outcome;
+use crate::outcome::Outcome;
 
 const KEPT_FOR: Duration = Duration::from_secs(600);
 const KEPT_BYTES: usize = 64 << 20;
@@ -205,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn a_failure_whose_effect_took_place_is_kept() {
         let store = IdempotencyStore::default();
-        let failure = crate::tool::Failure {
+        let failure = pintle_tool::Failure {
             code: ErrorCode::UpstreamFailed,
             message: String::new(),
             took_effect: true,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_a_call_that_is_given_up_runs_it_anew() {
+    async fn who_waits_for_a_call_that_is_given_up_runs_it_again() {
         let store = Arc::new(IdempotencyStore::default());
         let Ok(Known::Nothing(ticket)) = store.look_up(key("k"), call(json!(1))).await else {
             panic!("fresh")

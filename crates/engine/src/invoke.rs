@@ -5,10 +5,9 @@ use std::sync::Arc;
 use pintle_contract::{Fault, Meta, Stage, TOOL_ID_PREFIX};
 use serde_json::Value;
 
-use crate::{
-    catalogue::{Catalogue, Entry},
-    schema::CompiledSchema,
-};
+use pintle_schema::CompiledSchema;
+
+use crate::catalogue::{Catalogue, Entry};
 
 /// The call that the params describe.
 pub(crate) struct Invocation {

@@ -1,44 +1,32 @@
-//! The engine: one call's life, from a frame to its one reply.
+//! The engine: the life of one message, from its frame to its one log record.
 //!
-//! A **call** is one invocation of one tool by one **caller**. The engine takes it through the steps
-//! in [`Engine::call`], always in the same order, whatever transport it came by and whatever tool it
-//! goes to. It knows no transport and no tool by name.
+//! A **call** is one invocation of one tool by one **caller**. A **query** is a question about the server itself: a list,
+//! a completion, a discovery. Both begin with [`Engine::receive`] and go through the same steps in the same order,
+//! whatever transport they came by and whatever tool they are for. The engine knows no transport and no tool by name.
 
 mod admission;
-mod aside;
 mod budget;
-mod cancel;
 mod catalogue;
 mod clock;
-mod context;
 mod engine;
-mod envelope;
 mod idempotency;
+mod incoming;
 mod invoke;
 mod log;
 mod metrics;
-mod outlet;
-mod progress;
+mod options;
+mod outcome;
 mod read_resource;
+mod record;
 mod repair;
-mod resource;
-mod schema;
-mod tool;
+mod run;
 
-pub use aside::{LARGE, aside_if};
 pub use budget::{ReplyBudget, Reservation, unread_replies};
-pub use cancel::{Cancel, CancelReason, InFlight};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use clock::Clock;
-pub use context::{CallContext, Caller, result_too_large};
-pub use engine::{
-    ArgumentReading, CallRequest, Engine, Options, Outcome, Reply, Target, Timeouts, Transport,
-};
-pub use envelope::{EnvelopeMode, Message, Opened, Refused};
-pub use log::{CallLine, CallLog, Level, LineFormat};
+pub use engine::Engine;
+pub use incoming::{ArgumentReading, Call, Incoming, Received, Target, Transport};
+pub use log::{CallLine, CallLog, Level, LineFormat, LogSink};
 pub use metrics::Metrics;
-pub use outlet::{LargeFrame, Outlet, OutletClosed};
-pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
-pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources, decode_address};
-pub use schema::{CompiledSchema, Mismatch, SchemaRegistry, ToolIo};
-pub use tool::{Answer, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, Toolset, erase};
+pub use options::{Options, Timeouts};
+pub use outcome::{Outcome, Reply};

@@ -1,14 +1,29 @@
 //! The call log: one JSON line for each call, without anything that the caller's data says.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use pintle_contract::{ErrorCode, Meta, RequestId};
+use pintle_contract::ErrorCode;
 use serde::Serialize;
+use tokio::runtime::Handle;
 
-use crate::{clock::Clock, outlet::Outlet};
+use crate::{engine::Engine, record::Record};
+
+/// Where log lines go: a byte stream of the process.
+pub trait LogSink: Send + Sync {
+    /// Adds a line, once there is capacity. A sink that is gone takes nothing.
+    fn write<'a>(&'a self, line: &'a [u8]) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+    /// Adds lines if there is capacity for them now. Returns whether there was.
+    fn offer(&self, lines: &[&[u8]]) -> bool;
+}
 
 /// How grave a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,7 +41,7 @@ pub enum Level {
 
 /// Writes records.
 pub struct CallLog {
-    outlet: Option<Outlet>,
+    sink: Option<Arc<dyn LogSink>>,
     level: Level,
     waits: bool,
     dropped: AtomicU64,
@@ -52,19 +67,25 @@ pub struct CallLine<'a> {
 
 impl CallLog {
     /// Writes to a stream whose reader may be slow or asleep. Rather than stall calls, records that
-    /// find no room are dropped, and a line says how many.
-    pub fn lossy(outlet: Outlet, level: Level) -> Self {
-        Self { outlet: Some(outlet), level, waits: false, dropped: AtomicU64::new(0), line_format: None }
+    /// find no capacity are dropped, and a line says how many.
+    pub fn lossy(sink: impl LogSink + 'static, level: Level) -> Self {
+        Self {
+            sink: Some(Arc::new(sink)),
+            level,
+            waits: false,
+            dropped: AtomicU64::new(0),
+            line_format: None,
+        }
     }
 
     /// Writes to a stream that takes everything, such as a file: calls wait for it.
-    pub fn lossless(outlet: Outlet, level: Level) -> Self {
-        Self { outlet: Some(outlet), level, waits: true, dropped: AtomicU64::new(0), line_format: None }
+    pub fn lossless(sink: impl LogSink + 'static, level: Level) -> Self {
+        Self { sink: Some(Arc::new(sink)), level, waits: true, dropped: AtomicU64::new(0), line_format: None }
     }
 
     /// Writes nothing.
     pub fn off() -> Self {
-        Self { outlet: None, level: Level::Off, waits: false, dropped: AtomicU64::new(0), line_format: None }
+        Self { sink: None, level: Level::Off, waits: false, dropped: AtomicU64::new(0), line_format: None }
     }
 
     /// The same log, written for people instead of programs.
@@ -73,49 +94,60 @@ impl CallLog {
         Self { line_format: Some(line_format), ..self }
     }
 
-    /// An outlet that suits a log: it gathers records for a moment before it writes them.
-    pub fn outlet(stream: impl std::io::Write + Send + 'static) -> std::io::Result<Outlet> {
-        const ROOM: usize = 8 << 20;
-        const LINGER: Duration = Duration::from_millis(5);
-        Outlet::new("pintle-log", stream, ROOM, LINGER)
+    /// Writes one record.
+    pub(crate) async fn write(&self, line: LogLine<'_>) {
+        let Some((sink, line)) = self.render(&line) else { return };
+        if self.waits {
+            sink.write(&line).await;
+        } else {
+            self.offer(sink, &line);
+        }
     }
 
-    /// Writes one record.
-    pub(crate) async fn write(&self, record: &Record<'_>) {
-        let Some(outlet) = &self.outlet else { return };
-        if record.level > self.level {
-            return;
+    /// Writes one record where nobody can wait: that of a message which was dropped.
+    pub(crate) fn write_at_once(&self, line: LogLine<'_>) {
+        let Some((sink, line)) = self.render(&line) else { return };
+        if !self.waits {
+            self.offer(sink, &line);
+        } else if !sink.offer(&[&line])
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let sink = Arc::clone(sink);
+            runtime.spawn(async move { sink.write(&line).await });
         }
-        let mut line = match self.line_format {
-            Some(line_format) => line_format(&record.line()).into_bytes(),
-            None => match serde_json::to_vec(record) {
-                Ok(line) => line,
-                Err(_) => return,
-            },
-        };
-        line.push(b'\n');
-        if self.waits {
-            // A log that is gone must not end the calls that it tells of.
-            let _ = outlet.write(&[&line]).await;
-            outlet.flush();
-            return;
-        }
+    }
+
+    fn offer(&self, sink: &Arc<dyn LogSink>, line: &[u8]) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         let notice = match dropped {
             0 => String::new(),
             count if self.line_format.is_some() => format!("({count} calls are missing here)\n"),
             count => format!("{{\"level\":\"warn\",\"droppedRecords\":{count}}}\n"),
         };
-        if !outlet.offer(&[notice.as_bytes(), &line]) {
+        if !sink.offer(&[notice.as_bytes(), line]) {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
         }
     }
+
+    /// The bytes of a line that is to be written, and where to.
+    fn render(&self, line: &LogLine<'_>) -> Option<(&Arc<dyn LogSink>, Vec<u8>)> {
+        let sink = self.sink.as_ref()?;
+        if line.level > self.level {
+            return None;
+        }
+        let mut bytes = match self.line_format {
+            Some(line_format) => line_format(&line.for_people()).into_bytes(),
+            None => serde_json::to_vec(line).ok()?,
+        };
+        bytes.push(b'\n');
+        Some((sink, bytes))
+    }
 }
 
-/// One call, or one refusal, as the log tells it.
+/// One call, or one refusal, as a line of the log.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Record<'a> {
+pub(crate) struct LogLine<'a> {
     ts: String,
     level: Level,
     agent_id: Option<&'a str>,
@@ -162,73 +194,83 @@ struct Metadata<'a> {
     repaired: &'a [String],
 }
 
-/// What is known of a call when it is logged.
-pub(crate) struct Told<'a> {
-    pub(crate) started: Instant,
-    pub(crate) id: Option<&'a RequestId>,
-    pub(crate) transport: &'static str,
-    /// The `x-request-id` of the HTTP request, with which an operator finds the call in a proxy's log.
-    pub(crate) http_request_id: Option<&'a str>,
-    pub(crate) route: &'static str,
-    pub(crate) method: Option<&'a str>,
-    pub(crate) meta: &'a Meta,
-    pub(crate) status: &'static str,
-    pub(crate) attempt: u32,
-    pub(crate) cache_hit: bool,
-    pub(crate) error: Option<ErrorCode>,
-    pub(crate) input_bytes: usize,
-    pub(crate) output_bytes: usize,
-    pub(crate) tool_id: Option<&'a str>,
-    pub(crate) schema_version: Option<u32>,
-    pub(crate) repaired: &'a [String],
-}
-
-impl<'a> Record<'a> {
-    fn line(&self) -> CallLine<'_> {
-        let duration = Duration::from_secs_f64(self.execution.duration_ms / 1000.0);
-        CallLine { level: self.level, name: self.method, error: self.error, duration }
-    }
-
-    pub(crate) fn new(told: Told<'a>, clock: &Clock, tooling_version: &'a str) -> Self {
-        let trace_id = match told.meta.trace() {
+impl<'a> LogLine<'a> {
+    pub(crate) fn new(
+        record: &'a Record,
+        status: &'static str,
+        error: Option<ErrorCode>,
+        output_bytes: usize,
+        engine: &'a Engine,
+    ) -> Self {
+        let (meta, clock) = (&record.meta, engine.clock());
+        let trace_id = match meta.trace() {
             Some((trace, _)) => trace.to_owned(),
             None => clock.random_hex(32),
         };
-        let micros = told.started.elapsed().as_micros();
+        let micros = record.started.elapsed().as_micros();
         let duration_ms = if clock.is_deterministic() { 0.0 } else { micros as f64 / 1000.0 };
+        let tool = record.tool.as_deref();
+        let definition = tool.map(|tool| tool.tool.definition());
+        let method = definition.map(|definition| definition.name.as_str()).or(record.method.as_deref());
         Self {
             ts: clock.now(),
-            level: match told.error {
+            level: match error {
                 None => Level::Info,
                 Some(code) if code.row().http < 500 => Level::Warn,
                 Some(_) => Level::Error,
             },
-            agent_id: told.meta.agent_id.as_deref().map(head),
+            agent_id: meta.agent_id.as_deref().map(head),
             trace_id,
             span_id: clock.random_hex(16),
-            request_id: told.id.map(|id| head(id.key())),
-            transport: told.transport,
-            route: told.route,
-            method: told.method.map(head),
-            status: told.status,
-            attempt: told.attempt,
-            error: told.error,
-            execution: Execution {
-                duration_ms,
-                input_bytes: told.input_bytes,
-                output_bytes: told.output_bytes,
-            },
-            idempotency: Idempotency { cache_hit: told.cache_hit },
+            request_id: record.id.as_ref().map(|id| head(id.key())),
+            transport: record.transport.name,
+            route: record.route,
+            method: method.map(head),
+            status,
+            attempt: record.attempt,
+            error,
+            execution: Execution { duration_ms, input_bytes: record.input_bytes, output_bytes },
+            idempotency: Idempotency { cache_hit: record.cache_hit },
             metadata: Metadata {
-                schema_version: told.schema_version,
-                tooling_version,
+                schema_version: definition.map(|definition| definition.schema_version),
+                tooling_version: &engine.options.tooling_version,
                 deterministic: clock.is_deterministic(),
-                tool_id: told.tool_id,
-                run_id: told.meta.run_id.as_deref().map(head),
-                repaired: told.repaired,
+                tool_id: tool.map(|tool| tool.id.as_str()),
+                run_id: meta.run_id.as_deref().map(head),
+                repaired: &record.repaired,
             },
-            http_request_id: told.http_request_id,
+            http_request_id: record.transport.http_request_id.as_deref(),
         }
+    }
+
+    /// Makes it a line about the envelope of the message alone, whatever became of the message.
+    pub(crate) fn is_about_envelope(&mut self, frame_bytes: usize) {
+        self.route = "envelope";
+        self.agent_id = None;
+        self.attempt = 1;
+        self.idempotency.cache_hit = false;
+        self.execution.input_bytes = frame_bytes;
+        let Metadata { tooling_version, deterministic, .. } = self.metadata;
+        self.metadata = Metadata {
+            schema_version: None,
+            tooling_version,
+            deterministic,
+            tool_id: None,
+            run_id: None,
+            repaired: &[],
+        };
+    }
+
+    /// The tool, the transport, the route and the code, as counters have them. Only names of tools that there are: a
+    /// caller must not be able to make up labels.
+    pub(crate) fn labels(&self) -> [&str; 4] {
+        let tool = self.metadata.tool_id.and(self.method).unwrap_or_default();
+        [self.transport, self.route, tool, self.error.map_or("OK", |code| code.name())]
+    }
+
+    fn for_people(&self) -> CallLine<'_> {
+        let duration = Duration::from_secs_f64(self.execution.duration_ms / 1000.0);
+        CallLine { level: self.level, name: self.method, error: self.error, duration }
     }
 }
 

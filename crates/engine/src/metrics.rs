@@ -1,12 +1,14 @@
 //! Counting calls, for whoever watches the server.
 
+use std::time::Duration;
+
 use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
 };
 
-use crate::log::Told;
+use crate::log::LogLine;
 
-/// The counters of a server. Other rooms may register their own.
+/// The counters of a server. Other crates may register their own.
 pub struct Metrics {
     registry: Registry,
     calls: IntCounterVec,
@@ -43,22 +45,18 @@ impl Metrics {
         metrics
     }
 
-    /// Adds a collector of another room's.
+    /// Adds another crate's collector.
     pub fn register(&self, collector: impl prometheus::core::Collector + 'static) {
         // Fails only for a name that is taken; then the first keeps counting.
         let _ = self.registry.register(Box::new(collector));
     }
 
-    pub(crate) fn count(&self, told: &Told<'_>) {
-        // Only names of tools that there are: a caller must not be able to make up labels.
-        let tool = match told.tool_id {
-            Some(_) => told.method.unwrap_or_default(),
-            None => "",
-        };
-        let code = told.error.map_or("OK", |code| code.name());
-        self.calls.with_label_values(&[told.transport, told.route, tool, code]).inc();
+    pub(crate) fn count(&self, line: &LogLine<'_>, duration: Duration) {
+        let labels = line.labels();
+        self.calls.with_label_values(&labels).inc();
+        let [_, _, tool, _] = labels;
         if !tool.is_empty() {
-            self.seconds.with_label_values(&[tool]).observe(told.started.elapsed().as_secs_f64());
+            self.seconds.with_label_values(&[tool]).observe(duration.as_secs_f64());
         }
     }
 

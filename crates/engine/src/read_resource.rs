@@ -7,12 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    aside::LARGE,
-    context::CallContext,
-    resource::Resources,
-    tool::{DynTool, Prepared, Tool, ToolOutput, erase},
-};
+use pintle_tool::{CallContext, DynTool, LARGE, Prepared, Resources, Tool, ToolOutput, erase};
 
 /// Finds the family of a resource by its scheme and reads it.
 pub(crate) struct ReadResource(Arc<[Arc<dyn Resources>]>);

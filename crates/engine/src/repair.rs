@@ -6,7 +6,8 @@
 use pintle_contract::inexact_number;
 use serde_json::{Map, Value};
 
-use crate::{schema::CompiledSchema, tool::DynTool};
+use pintle_schema::CompiledSchema;
+use pintle_tool::DynTool;
 
 /// What was converted.
 #[derive(Clone, Debug, Default)]

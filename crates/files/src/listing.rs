@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath};
-use pintle_engine::{CallContext, ToolOutput};
+use pintle_tool::{CallContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_auth::{Access, Verb};
+use pintle_contract::{Access, Verb};
 use pintle_contract::{Fault, WorkspacePath};
-use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, Resources, decode_address};
+use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 
 use crate::{
     files::{self, Files},
@@ -29,13 +29,13 @@ impl Resources for ListResources {
         Some("list://{+path}")
     }
 
-    fn list<'a>(&'a self, caller: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
+    fn list<'a>(&'a self, call: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
         let root = ResourceEntry {
             uri: "list:///".into(),
             name: "the root of the workspace".into(),
             mime_type: MIME_TYPE,
         };
-        let may_read = caller.scopes().may_read(&WorkspacePath::root());
+        let may_read = call.caller().scopes().may_read(&WorkspacePath::root());
         Box::pin(async move { Ok(may_read.then_some(root).into_iter().collect()) })
     }
 
@@ -55,7 +55,7 @@ impl Resources for ListResources {
 
     /// The folders whose path starts like that, each ready for the next name to be typed behind it. They are put
     /// into the address as they are, so what looks encoded has to be.
-    fn complete<'a>(&'a self, caller: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>> {
+    fn complete<'a>(&'a self, call: &'a CallContext, prefix: &'a str) -> Boxed<'a, Vec<String>> {
         Box::pin(async move {
             let Ok(prefix) = decode_address(prefix) else { return Vec::new() };
             let (folder, beginning) = match prefix.rfind('/') {
@@ -69,13 +69,11 @@ impl Resources for ListResources {
                 let names = names.filter(|name| path.join(name).is_some());
                 names.map(|name| format!("{folder}{name}/").replace('%', "%25")).collect()
             };
-            if !caller.scopes().may_read(&path) {
-                return finish(caller.scopes().ways_from(&path));
+            if !call.caller().scopes().may_read(&path) {
+                return finish(call.caller().scopes().ways_from(&path));
             }
             // A folder that is not there has nothing to complete with.
-            let listing =
-                listing::list(&self.0, &CallContext::apart(caller.clone()), path.clone(), Asked::default())
-                    .await;
+            let listing = listing::list(&self.0, call, path.clone(), Asked::default()).await;
             finish(listing.iter().flat_map(Listing::folders).collect())
         })
     }

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use pintle_auth::Verb;
+use pintle_contract::Verb;
 use pintle_contract::{Fault, WorkspacePath};
 
 use crate::{globs::Globs, hash::Hash};

@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use pintle_auth::Verb;
+use pintle_contract::Verb;
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use pintle_files::{Durability, Hash, LocalFolder, NoRules, Plan, Source, Splice, Store, StoreError, Terms};
 

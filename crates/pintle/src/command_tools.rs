@@ -4,9 +4,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use pintle_commands::{CommandTool, Manifest, Workplace};
 use pintle_contract::underscore_name;
-use pintle_engine::{DynTool, Engine, Toolset};
+use pintle_engine::Engine;
 use pintle_process::Spawner;
 use pintle_search::Search;
+use pintle_tool::{DynTool, Toolset};
 
 use crate::{notices, settings::Workspace};
 

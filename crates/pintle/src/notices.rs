@@ -9,7 +9,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use pintle_engine::{CallLog, Outlet};
+use pintle_wire::Outlet;
 
 use crate::terminal;
 
@@ -19,7 +19,7 @@ static OUTLET: OnceLock<Outlet> = OnceLock::new();
 /// Lets lines go through an outlet, which a server shares with its call log: from here on a line that
 /// finds no room is dropped, and nobody waits.
 pub fn through_outlet() -> io::Result<Outlet> {
-    let outlet = CallLog::outlet(pintle_wire::standard_error()?)?;
+    let outlet = Outlet::for_log(pintle_wire::standard_error()?)?;
     Ok(OUTLET.get_or_init(|| outlet).clone())
 }
 

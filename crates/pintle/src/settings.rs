@@ -8,12 +8,13 @@ use std::{
     time::Duration,
 };
 
-use pintle_auth::Scopes;
 use pintle_commands::{duration, refuse_folder};
+use pintle_contract::Scopes;
 use pintle_contract::{RootName, WorkspacePath};
-use pintle_engine::{ArgumentReading, EnvelopeMode, Options, Timeouts};
+use pintle_engine::{ArgumentReading, Options, Timeouts};
 use pintle_files::Durability;
 use pintle_positions::{SetAt, escape};
+use pintle_rpc::EnvelopeMode;
 
 use pintle_search::{DEFAULT_MAX_FILE_BYTES, Indexing, LARGEST_MAX_FILE_BYTES};
 use pintle_wire::{McpOptions, Origins, ResultsSetting, ToolNames};

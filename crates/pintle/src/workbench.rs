@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
-use pintle_engine::{CallLog, DynTool, Engine, Options, Toolset};
+use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder};
 use pintle_search::{Binding, Limits, Search, SearchConfig, Surroundings};
+use pintle_tool::{DynTool, Toolset};
 
 use crate::{
     command_tools::CommandTools,

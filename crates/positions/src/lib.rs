@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pintle_engine::SchemaRegistry;
+use pintle_schema::SchemaRegistry;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use toml::{

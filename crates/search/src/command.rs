@@ -7,9 +7,9 @@ use std::{
 };
 
 use grep_matcher::Matcher;
-use pintle_auth::Scopes;
+use pintle_contract::Scopes;
 use pintle_contract::{Fault, WorkspacePath};
-use pintle_engine::{CallContext, Caller};
+use pintle_tool::{CallContext, Caller};
 use serde_json::Value;
 
 use crate::{
@@ -155,7 +155,7 @@ fn matches(pattern: &Pattern, line: &[u8]) -> Vec<Range<usize>> {
 
 /// The circumstances of the local user's own command.
 fn apart() -> CallContext {
-    CallContext::apart(Caller::local())
+    CallContext::detached(Caller::local())
 }
 
 impl Search {

@@ -10,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use pintle_auth::Scopes;
+use pintle_contract::Scopes;
 use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath};
-use pintle_engine::{CallContext, DynTool, result_too_large};
 use pintle_files::Files;
+use pintle_tool::{CallContext, DynTool, result_too_large};
 use serde_json::json;
 
 use crate::{

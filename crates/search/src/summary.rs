@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bstr::ByteSlice;
-use pintle_auth::Scopes;
+use pintle_contract::Scopes;
 use pintle_contract::WorkspacePath;
 use pintle_symbols::Language;
 use schemars::JsonSchema;

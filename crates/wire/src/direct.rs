@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{ErrorCode, Fault, RequestId, Stage};
-use pintle_engine::{Clock, Engine, Outcome, ProgressEvent, ProgressSink, Target};
+use pintle_contract::{ErrorCode, Fault, Meta, Stage};
+use pintle_engine::{ArgumentReading, Call, Clock, Engine, Outcome, Target};
+use pintle_rpc::RequestId;
+use pintle_tool::{ProgressEvent, ProgressSink};
 use serde_json::{Value, json};
 
 use crate::json_rpc::{self, Listener};
@@ -15,7 +17,7 @@ const TOO_LARGE: &str =
 const UNKNOWN_TOOL: &str = r#"{"ok":false,"reason":"unsupported","detail":"tool not implemented"}"#;
 
 /// A reply carries the result once, with the id and a few words around it.
-pub(crate) const REPLY_FACTOR: usize = 1;
+const REPLY_FACTOR: usize = 1;
 
 /// What a method is aimed at.
 pub(crate) fn target(method: String) -> Target {
@@ -23,6 +25,26 @@ pub(crate) fn target(method: String) -> Target {
         "mcp.discover" => Target::Discover,
         "mcp.tool.invoke" => Target::Invoke,
         _ => Target::Tool(method),
+    }
+}
+
+/// The call of a direct request.
+pub(crate) fn call(
+    target: Target,
+    params: Value,
+    meta: Meta,
+    idempotency_key: Option<String>,
+    progress: Option<Arc<dyn ProgressSink>>,
+) -> Call {
+    Call {
+        target,
+        params,
+        argument_reading: ArgumentReading::Strict,
+        left_out: Vec::new(),
+        meta,
+        idempotency_key,
+        progress,
+        reply_factor: REPLY_FACTOR,
     }
 }
 
@@ -51,7 +73,7 @@ pub(crate) fn result(id: Option<&RequestId>, json: &str) -> String {
     json_rpc::reply(id, "result", json)
 }
 
-/// Tells one call's progress to its client.
+/// Reports one call's progress to its client.
 pub(crate) struct DirectProgress<L> {
     pub(crate) engine: Arc<Engine>,
     pub(crate) listener: L,
@@ -60,7 +82,7 @@ pub(crate) struct DirectProgress<L> {
 
 impl<L: Listener> ProgressSink for DirectProgress<L> {
     fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent) {
-        self.listener.tell(progress(token, self.id.as_ref(), tool, event, self.engine.clock()));
+        self.listener.notify(progress(token, self.id.as_ref(), tool, event, self.engine.clock()));
     }
 
     fn authorized(&self) {
@@ -85,5 +107,5 @@ fn progress(
     let params = params.to_string();
     let members = params.strip_prefix('{').unwrap_or(&params);
     let head = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"id":"#;
-    [head, id, ",", members, "}\n"].concat()
+    [head, id, ",", members, "}"].concat()
 }

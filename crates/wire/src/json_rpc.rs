@@ -1,30 +1,33 @@
-//! What both dialects write alike.
+//! What both dialects write alike. A frame has no line end: a pipe adds one, HTTP needs none.
 
-use pintle_contract::RequestId;
-use pintle_engine::{LARGE, LargeFrame, Outlet, OutletClosed, ProgressEvent, Reservation};
+use pintle_engine::Reservation;
+use pintle_rpc::RequestId;
+use pintle_tool::{LARGE, ProgressEvent};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Who hears of a call's progress. Progress that finds no room is superseded by the next, or by the reply.
+use crate::outlet::{LargeFrame, Outlet, OutletClosed};
+
+/// Who receives a call's progress. Progress that finds no capacity is superseded by the next, or by the reply.
 pub(crate) trait Listener: Send + Sync + 'static {
     /// Takes a frame, or passes it over.
-    fn tell(&self, frame: String);
+    fn notify(&self, frame: String);
 
     /// The caller's scopes cover the call.
     fn authorized(&self) {}
 }
 
 impl Listener for Outlet {
-    fn tell(&self, frame: String) {
-        self.offer(&[frame.as_bytes()]);
+    fn notify(&self, frame: String) {
+        self.offer(&[frame.as_bytes(), b"\n"]);
     }
 }
 
-/// A frame for a pipe, with the memory that is reserved for it until it is written.
+/// The frame of a reply, with the memory that is reserved for it until it is written.
 pub(crate) struct ReplyFrame {
-    frame: String,
-    reservation: Reservation,
-    /// What is written instead if its client does not read.
+    pub(crate) frame: String,
+    pub(crate) reservation: Reservation,
+    /// What is written in its place if its client does not read; empty if it is not large.
     evicted: String,
 }
 
@@ -40,12 +43,14 @@ impl ReplyFrame {
         Self { frame, reservation, evicted }
     }
 
-    /// Queues it. A short frame waits until the buffer has capacity.
+    /// Writes it to a pipe, as a line. A short frame waits until the buffer has capacity.
     pub(crate) async fn write_to(self, outlet: &Outlet) -> Result<(), OutletClosed> {
-        let Self { frame, mut reservation, evicted } = self;
+        let Self { mut frame, mut reservation, mut evicted } = self;
         if evicted.is_empty() {
-            return outlet.write(&[frame.as_bytes()]).await;
+            return outlet.write(&[frame.as_bytes(), b"\n"]).await;
         }
+        frame.push('\n');
+        evicted.push('\n');
         reservation.shrink_to(frame.capacity());
         outlet.write_large(LargeFrame { frame, reservation, instead: evicted })
     }
@@ -54,21 +59,23 @@ impl ReplyFrame {
 /// The frame of a reply: `member` is `result` or `error`. The id goes back byte for byte.
 pub(crate) fn reply(id: Option<&RequestId>, member: &str, json: &str) -> String {
     let id = id.map_or("null", RequestId::raw);
-    [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":", json, "}\n"].concat()
+    [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":", json, "}"].concat()
 }
 
 /// The frame of a reply whose body is serialized in its place. `capacity` is about how long that will be.
 pub(crate) fn serialized_reply(
-    id: &RequestId,
+    id: Option<&RequestId>,
     member: &str,
     capacity: usize,
     body: &impl Serialize,
 ) -> serde_json::Result<String> {
-    let head = [r#"{"jsonrpc":"2.0","id":"#, id.raw(), ",\"", member, "\":"].concat();
+    let id = id.map_or("null", RequestId::raw);
+    let head = [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":"].concat();
+    // One more for the line end of a pipe.
     let mut frame = Vec::with_capacity(head.len() + capacity + 2);
     frame.extend_from_slice(head.as_bytes());
     serde_json::to_writer(&mut frame, body)?;
-    frame.extend_from_slice(b"}\n");
+    frame.push(b'}');
     String::from_utf8(frame).map_err(serde::ser::Error::custom)
 }
 

@@ -1,42 +1,41 @@
 //! One client's pipe: frames in, replies out, until either end is closed.
 //!
-//! A thread reads and opens frames. Direct requests go into the lane and are worked off one at a time;
-//! cancels act at once, past everything that waits. Every request's reply goes through the outlet.
-//!
-//! To wake another thread takes longer than many a call. When nothing else is to be done, in the lane or on the pipe, the
-//! reader begins a direct call itself; one that has to wait for something goes on in the lane.
+//! A thread reads frames. Direct requests go into the lane and are worked off one at a time; MCP requests go over the
+//! bridge to the SDK and are answered as they finish; cancels act at once, past everything that waits. Every reply goes
+//! through the outlet.
 
 use std::{
     future::Future,
     io::{self, Read},
-    pin::{Pin, pin},
+    pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use futures_util::FutureExt;
-
-use pintle_contract::{Dialect, Fault, RequestId, Stage};
-use pintle_engine::{
-    ArgumentReading, CallRequest, Caller, Cancel, CancelReason, Engine, InFlight, Message, Opened, Outlet,
-    OutletClosed, ProgressSink, Refused, Reply, Target, Transport, unread_replies,
-};
-use rmcp::ServerHandler;
+use pintle_contract::{Fault, Stage};
+use pintle_engine::{Engine, Incoming, Outcome, Received, Reply, Target, Transport, unread_replies};
+use pintle_rpc::{Dialect, Frame, FrameReader, Opened, Overlong, RequestId};
+use pintle_tool::{Caller, CancelReason, ProgressSink};
+use rmcp::ErrorData;
 use serde_json::json;
 use tokio::{runtime::Handle, task::JoinSet};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
+    calls::{Calls, Registration, id_taken},
     direct,
-    frame::{Frame, FrameReader, Overlong},
-    json_rpc::ReplyFrame,
-    lane::{self, Lane},
-    mcp::{self, Asked, McpFeed, Origin},
+    json_rpc::{Listener, ReplyFrame},
+    lane::{self, LaneReceiver, LaneSender},
+    mcp::{self, Bridge, BridgedCalls, Gone, McpService, NotTaken, ReplyTo, Taken},
+    outlet::{Outlet, OutletClosed},
 };
+
+/// How the log names this transport.
+const STDIO: Transport = Transport::named("stdio");
 
 /// How many MCP requests may be under way beyond those that run or wait for a slot: lists, and what is being refused.
 const SPARE_REQUESTS: usize = 64;
@@ -46,7 +45,7 @@ const SPARE_REQUESTS: usize = 64;
 pub struct PipeOptions {
     /// The longest line, in bytes.
     pub max_request_bytes: usize,
-    /// Tell progress of direct calls also when it is not asked for.
+    /// Report progress of direct calls also when it is not asked for.
     pub progress_always: bool,
     /// How long the client may take nothing of what is written to it before large replies are evicted.
     pub write_timeout: Duration,
@@ -54,94 +53,111 @@ pub struct PipeOptions {
 
 /// A pipe that is being served.
 pub struct Pipe {
-    shared: Arc<Shared>,
+    client: Arc<Client>,
     tasks: JoinSet<()>,
     _evicting: AbortOnDropHandle<()>,
 }
 
-struct Shared {
+/// The client at the other end, and what it has asked for.
+struct Client {
     engine: Arc<Engine>,
     caller: Arc<Caller>,
     outlet: Outlet,
-    in_flight: Arc<InFlight>,
-    lane: Lane<Job>,
-    mcp: McpFeed,
+    calls: Arc<BridgedCalls<PipeReply>>,
+    /// None once no more requests are taken.
+    lane: Mutex<Option<Arc<LaneSender<Job>>>>,
+    bridge: Arc<Bridge<PipeReply>>,
     has_spoken_mcp: AtomicBool,
+    stopping: CancellationToken,
     options: PipeOptions,
     runtime: Handle,
 }
 
-/// Work that has begun elsewhere.
-type Begun = Pin<Box<dyn Future<Output = Result<(), OutletClosed>> + Send>>;
-
-/// How large a frame was, and how much it weighs in the lane.
-#[derive(Clone, Copy)]
-struct FrameSize {
-    bytes: usize,
-    weight: usize,
-    /// Nothing has come after it yet.
-    is_last: bool,
-}
-
-/// What is to be answered, in its turn.
+/// A direct request that is to be answered in its turn.
 enum Job {
     Call {
+        incoming: Incoming,
         opened: Box<Opened>,
-        cancel: Arc<Cancel>,
+        registration: Option<Registration<mcp::McpCall<PipeReply>>>,
     },
     Refuse {
-        refused: Refused,
-        frame_bytes: usize,
+        incoming: Incoming,
+        fault: Fault,
     },
     /// A notification that cannot be acted on is logged, not answered.
-    Note {
-        refused: Refused,
-        frame_bytes: usize,
+    RefuseUnanswered {
+        incoming: Incoming,
+        fault: Fault,
     },
-    /// What would have been refused is logged before it is acted on.
-    Shadow {
-        refused: Refused,
-        frame_bytes: usize,
+    /// A cancel that has an id of its own.
+    Acknowledge {
+        incoming: Incoming,
     },
-    Result {
-        id: RequestId,
-        json: &'static str,
-    },
-    /// The rest of a call that has begun.
-    Begun(Begun),
+}
+
+/// Replies of MCP go to the pipe as they come.
+#[derive(Clone)]
+struct PipeReply(Outlet);
+
+impl ReplyTo for PipeReply {
+    const SHOWS_MISSING_SCOPES: bool = false;
+
+    fn reply(
+        &self,
+        frame: ReplyFrame,
+        _: Option<&ErrorData>,
+    ) -> impl Future<Output = Result<(), Gone>> + Send + use<> {
+        let outlet = self.0.clone();
+        async move {
+            let written = frame.write_to(&outlet).await;
+            outlet.flush();
+            written.map_err(|OutletClosed| Gone)
+        }
+    }
+
+    fn send(&self, frame: String) -> impl Future<Output = Result<(), Gone>> + Send + use<> {
+        self.reply(ReplyFrame::short(frame), None)
+    }
+
+    fn listener(&self) -> impl Listener {
+        self.0.clone()
+    }
 }
 
 impl Pipe {
-    /// Starts serving a caller. `input` is read by a thread of its own; MCP is answered by `handler`.
+    /// Starts serving a caller. `input` is read by a thread of its own; MCP is answered by `service`.
     pub fn start(
         engine: Arc<Engine>,
         caller: Caller,
-        handler: impl ServerHandler + Clone,
+        service: Arc<dyn McpService>,
         input: impl Read + Send + 'static,
         outlet: Outlet,
         options: PipeOptions,
     ) -> io::Result<Self> {
-        let in_flight = Arc::new(InFlight::default());
-        let (mcp, route) = mcp::route(Arc::clone(&in_flight), outlet.clone());
-        let shared = Arc::new(Shared {
+        let calls = Calls::of_one_client();
+        let reply_to = PipeReply(outlet.clone());
+        let (bridge, transport) = Bridge::new(Arc::clone(&engine), Arc::clone(&calls), reply_to);
+        let (lane, jobs) = lane::lane(Handle::current());
+        let client = Arc::new(Client {
             engine,
             caller: Arc::new(caller),
             outlet,
-            in_flight,
-            lane: Lane::default(),
-            mcp,
+            calls,
+            lane: Mutex::new(Some(Arc::new(lane))),
+            bridge,
             has_spoken_mcp: AtomicBool::new(false),
+            stopping: CancellationToken::new(),
             options,
             runtime: Handle::current(),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&shared).work());
-        tasks.spawn(route.serve(handler));
-        let evicting = evict_when_stalled(shared.outlet.clone(), options.write_timeout);
+        tasks.spawn(Arc::clone(&client).work(jobs));
+        tasks.spawn(transport.serve(move || service.service()));
+        let evicting = evict_when_stalled(client.outlet.clone(), options.write_timeout);
         let evicting = AbortOnDropHandle::new(tokio::spawn(evicting));
-        let reader = Arc::clone(&shared);
+        let reader = Arc::clone(&client);
         std::thread::Builder::new().name("pintle-reader".into()).spawn(move || reader.read(input))?;
-        Ok(Self { shared, tasks, _evicting: evicting })
+        Ok(Self { client, tasks, _evicting: evicting })
     }
 
     /// Resolves when everything that was read has been answered and nothing more can come, or when
@@ -150,10 +166,10 @@ impl Pipe {
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         tokio::select! {
             () = ended => {}
-            () = self.shared.outlet.closed() => {
-                self.shared.close();
-                self.shared.in_flight.cancel_all(CancelReason::Silent);
-                // Cancelled work lets go at once; waiting for it sees its resources freed.
+            () = self.client.outlet.closed() => {
+                self.client.close();
+                self.client.calls.cancel_all(CancelReason::Silent);
+                // Cancelled work stops at once; waiting for it sees its resources freed.
                 while self.tasks.join_next().await.is_some() {}
             }
         }
@@ -161,29 +177,25 @@ impl Pipe {
 
     /// Takes no new requests and cancels those that wait. What runs goes on.
     pub fn stop_taking(&self) {
-        self.shared.close();
-        self.shared.engine.stop_waiting();
-        self.shared.lane.for_each_waiting(|job| {
-            if let Job::Call { cancel, .. } = job {
-                cancel.cancel(CancelReason::Stopping);
-            }
-        });
+        self.client.stopping.cancel();
+        self.client.close();
+        self.client.engine.stop_waiting();
     }
 
     /// Cancels what still runs.
     pub fn cancel_running(&self) {
-        self.shared.in_flight.cancel_all(CancelReason::Stopping);
+        self.client.calls.cancel_all(CancelReason::Stopping);
     }
 }
 
-impl Shared {
+impl Client {
     fn read(self: &Arc<Self>, input: impl Read) {
         let mut frames = FrameReader::new(input, self.options.max_request_bytes);
         // A stream that cannot be read has ended.
-        while let Ok(Some((frame, is_last))) = frames.next_frame_at_hand() {
+        while let Ok(Some(frame)) = frames.next_frame() {
             let taken = match frame {
                 Frame::Line(line) if line.trim_ascii().is_empty() => true,
-                Frame::Line(line) => self.take(line, is_last),
+                Frame::Line(line) => self.take(line),
                 Frame::TooLong(line) => self.refuse_overlong(&line),
             };
             if !taken {
@@ -195,116 +207,107 @@ impl Shared {
 
     /// Takes no more of either dialect.
     fn close(&self) {
-        self.lane.close();
-        self.mcp.close();
+        *self.lane.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.bridge.close();
+    }
+
+    /// Puts a job into the lane. `false` if no more are taken.
+    fn push(&self, job: Job, weight: usize) -> bool {
+        let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        lane.is_some_and(|lane| lane.push(job, weight))
     }
 
     /// Acts on a frame. `false` if no more are taken.
-    fn take(self: &Arc<Self>, frame: &[u8], is_last: bool) -> bool {
-        let size = FrameSize { bytes: frame.len(), weight: lane::weight(frame), is_last };
-        let mut message = match self.engine.open(frame) {
-            Ok(message) => message,
-            Err(refused) => return self.push_refusal(refused, size),
-        };
-        if let Message::Request(opened) | Message::Notification(opened) = &mut message
-            && let Some(fault) = opened.shadowed.take()
-        {
-            let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
-            self.lane.push(Job::Shadow { refused, frame_bytes: size.bytes }, 0);
-        }
-        match message {
-            Message::Response(response) => {
-                self.mcp.response(response);
-                true
+    fn take(self: &Arc<Self>, frame: &[u8]) -> bool {
+        let weight = lane::weight(frame);
+        match self.engine.receive(frame, &self.caller, &STDIO) {
+            Received::Response(response) => {
+                mcp::response(response).is_none_or(|response| self.bridge.send_blocking(response))
             }
-            Message::Notification(opened) => self.notice(opened, size),
-            Message::Request(opened) => match opened.dialect {
-                Dialect::Direct => self.enter(opened, size),
-                Dialect::Control if opened.method == "$/cancelRequest" => self.control(opened, size),
-                Dialect::Control => self.refuse_method(opened, size),
-                Dialect::Mcp => self.enter_mcp(opened, size),
+            Received::Notification(incoming, opened) => self.notice(incoming, opened, weight),
+            Received::Request(incoming, opened) => match opened.dialect {
+                Dialect::Direct => self.enter(incoming, opened, weight),
+                Dialect::Control if opened.method == "$/cancelRequest" => {
+                    self.control(incoming, &opened, weight)
+                }
+                Dialect::Control => {
+                    let fault = Fault::invalid(Stage::Method, "this server does not offer that method")
+                        .hint("mcp.discover lists the tools; a tool's name is its method");
+                    self.push(Job::Refuse { incoming, fault }, weight)
+                }
+                Dialect::Mcp => self.enter_mcp(incoming, opened),
             },
+            Received::Refused(incoming, fault) => {
+                let dialect = incoming.method().map(|method| Dialect::of(method, None));
+                match dialect {
+                    Some(Dialect::Mcp) => self.refuse_mcp(incoming, fault),
+                    None if self.has_spoken_mcp.load(Ordering::Relaxed) => self.refuse_mcp(incoming, fault),
+                    _ => self.push(Job::Refuse { incoming, fault }, weight),
+                }
+            }
         }
     }
 
-    /// Begins a call or puts it into the lane, unless its id is taken.
-    fn enter(self: &Arc<Self>, opened: Opened, size: FrameSize) -> bool {
-        let entered = match &opened.id {
-            Some(id) => self.in_flight.enter(id),
-            None => Some(Arc::default()),
+    /// Puts a direct call into the lane, unless its id is taken.
+    fn enter(&self, incoming: Incoming, opened: Opened, weight: usize) -> bool {
+        let registration = match &opened.id {
+            Some(id) => match self.calls.register(Some(id.clone()), Arc::clone(incoming.cancel())) {
+                Some(registration) => Some(registration),
+                None => return self.push(Job::Refuse { incoming, fault: id_taken() }, weight),
+            },
+            None => None,
         };
-        let Some(cancel) = entered else { return self.refuse(opened, id_taken(), size) };
-        let job = Job::Call { opened: Box::new(opened), cancel };
-        if size.is_last && self.lane.claim() {
-            return self.begin(job);
-        }
-        self.lane.push(job, size.weight)
-    }
-
-    /// Begins a job in the place of the lane's worker, and leaves to it what cannot be done at once.
-    fn begin(self: &Arc<Self>, job: Job) -> bool {
-        let shared = Arc::clone(self);
-        let mut work: Begun = Box::pin(async move {
-            let answered = shared.answer(job).await;
-            shared.outlet.flush();
-            answered
-        });
-        let _runtime = self.runtime.enter();
-        // Whoever goes on asks anew to be woken.
-        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(answered) => {
-                self.lane.release(None);
-                answered.is_ok()
-            }
-            Poll::Pending => {
-                self.lane.release(Some(Job::Begun(work)));
-                true
-            }
-        }
+        self.push(Job::Call { incoming, opened: Box::new(opened), registration }, weight)
     }
 
     /// Hands an MCP request to the SDK, unless its id is taken.
-    fn enter_mcp(&self, opened: Opened, size: FrameSize) -> bool {
+    fn enter_mcp(self: &Arc<Self>, incoming: Incoming, opened: Opened) -> bool {
         self.has_spoken_mcp.store(true, Ordering::Relaxed);
-        let Some(id) = opened.id.clone() else {
+        if opened.id.is_none() {
             let fault = Fault::invalid(Stage::Envelope, "an MCP request needs an id");
-            return self.refuse(opened, fault, size);
-        };
-        let Some(cancel) = self.in_flight.enter(&id) else {
-            return self.refuse(opened, id_taken(), size);
-        };
+            return self.refuse_mcp(incoming, fault);
+        }
         if !self.wait_for_reader() {
             return false;
         }
-        let (engine, listener) = (Arc::clone(&self.engine), self.outlet.clone());
-        let progress: Arc<dyn ProgressSink> = Arc::new(mcp::McpProgress { engine, listener, id: id.clone() });
-        let origin = Origin {
-            id: Some(id.clone()),
-            asked: Asked::new(&self.engine, Transport::Stdio, &opened.method, size.bytes),
-            caller: Arc::clone(&self.caller),
-            transport: Transport::Stdio,
-            cancel,
-            meta: opened.meta,
-            idempotency_key: opened.idempotency_key,
-            progress: Some(progress),
-            reply_stream: None,
-            ticket: None,
-        };
-        match self.mcp.request(&opened.method, opened.params, id.clone(), origin) {
-            Ok(()) => true,
-            Err(problem) => {
-                self.in_flight.leave(&id);
-                let fault = Fault::invalid(Stage::Arguments, problem);
-                self.push_refusal(Refused { id: Some(id), method: Some(opened.method), fault }, size)
+        match self.bridge.take(incoming, opened, PipeReply(self.outlet.clone()), |_| {}) {
+            Ok(Taken { number, message }) => {
+                // Too late: nobody will answer it, and nobody must wait for that.
+                if !self.bridge.send_blocking(message) {
+                    drop(self.bridge.leave(number));
+                }
+                true
+            }
+            Err(NotTaken::IdTaken(incoming)) => self.refuse_mcp(incoming, id_taken()),
+            Err(NotTaken::BadParams(incoming, problem)) => {
+                self.refuse_mcp(incoming, Fault::invalid(Stage::Arguments, problem))
             }
         }
+    }
+
+    /// Refuses an MCP request at once: only direct requests are answered in their turn.
+    fn refuse_mcp(self: &Arc<Self>, incoming: Incoming, fault: Fault) -> bool {
+        if !self.wait_for_reader() {
+            return false;
+        }
+        let (client, unanswered) = (Arc::clone(self), self.bridge.count(false));
+        self.runtime.spawn(async move {
+            let id = incoming.id().cloned();
+            let refused = incoming.refuse(fault).await;
+            let frame = ReplyFrame::short(direct::reply(id.as_ref(), &refused));
+            // A client that is gone needs no reply.
+            let _ = frame.write_to(&client.outlet).await;
+            client.outlet.flush();
+            drop(unanswered);
+        });
+        true
     }
 
     /// Back-pressure on MCP: takes no further request while the client does not read its replies, or while as many
     /// requests are under way as can be. `false` if the client is gone.
     fn wait_for_reader(&self) -> bool {
         let mut ready = pin!(async {
-            self.mcp.until_below(self.engine.capacity() + SPARE_REQUESTS).await;
+            self.bridge.until_below(self.engine.capacity() + SPARE_REQUESTS).await;
             self.outlet.has_capacity().await
         });
         let at_once = ready.as_mut().now_or_never();
@@ -312,37 +315,43 @@ impl Shared {
     }
 
     /// A notification: a cancel acts, the rest is for the SDK.
-    fn notice(&self, opened: Opened, size: FrameSize) -> bool {
-        if opened.dialect != Dialect::Control {
-            let Some(id) = &opened.cancels else {
-                self.mcp.notification(&opened.method, opened.params);
-                return true;
+    fn notice(&self, incoming: Incoming, opened: Opened, weight: usize) -> bool {
+        if opened.dialect == Dialect::Control {
+            return match self.cancel(&opened) {
+                Ok(()) => self.acknowledge(incoming),
+                Err(fault) => self.push(Job::RefuseUnanswered { incoming, fault }, weight),
             };
-            self.in_flight.cancel(id, CancelReason::Silent);
-            // A call in the lane leaves by itself, in its turn; one that the SDK had would never leave.
-            if self.mcp.cancelled(opened.params, id) {
-                self.in_flight.leave(id);
-            }
-            return true;
         }
-        match self.cancel(&opened) {
-            Ok(()) => true,
-            Err(fault) => {
-                let refused = Refused { id: None, method: Some(opened.method), fault };
-                self.lane.push(Job::Note { refused, frame_bytes: size.bytes }, size.weight)
+        let message = match &opened.cancels {
+            Some(id) => {
+                self.calls.cancel(id, CancelReason::Silent);
+                // A call in the lane leaves by itself, in its turn; one that the SDK had would never leave.
+                self.bridge.number_of(id).and_then(|number| self.bridge.forget(number, opened.params))
             }
-        }
+            None => mcp::notification(&opened.method, opened.params),
+        };
+        self.acknowledge(incoming);
+        // The SDK takes no more only if the pipe is closed, which the reader notices by itself.
+        message.is_none_or(|message| {
+            self.bridge.send_blocking(message);
+            true
+        })
+    }
+
+    /// Logs a message that wants no reply.
+    fn acknowledge(&self, incoming: Incoming) -> bool {
+        self.runtime.spawn(incoming.acknowledge("notification", 0));
+        true
     }
 
     /// A cancel that has an id of its own is answered, in its turn.
-    fn control(&self, opened: Opened, size: FrameSize) -> bool {
-        if opened.id.as_ref().is_some_and(|id| self.in_flight.contains(id)) {
-            return self.refuse(opened, id_taken(), size);
+    fn control(&self, incoming: Incoming, opened: &Opened, weight: usize) -> bool {
+        if opened.id.as_ref().is_some_and(|id| self.calls.contains(id)) {
+            return self.push(Job::Refuse { incoming, fault: id_taken() }, weight);
         }
-        match (self.cancel(&opened), opened.id) {
-            (Ok(()), Some(id)) => self.lane.push(Job::Result { id, json: "{}" }, 0),
-            (Ok(()), None) => true,
-            (Err(fault), id) => self.push_refusal(Refused { id, method: Some(opened.method), fault }, size),
+        match self.cancel(opened) {
+            Ok(()) => self.push(Job::Acknowledge { incoming }, 0),
+            Err(fault) => self.push(Job::Refuse { incoming, fault }, weight),
         }
     }
 
@@ -351,49 +360,36 @@ impl Shared {
             Fault::invalid(Stage::Arguments, "params.id must be the id of the request to cancel")
         })?;
         // A call that has been answered already cannot be cancelled, and need not be.
-        self.in_flight.cancel(id, CancelReason::Asked);
+        self.calls.cancel(id, CancelReason::Asked);
         Ok(())
     }
 
-    fn refuse_method(&self, opened: Opened, size: FrameSize) -> bool {
-        let fault = Fault::invalid(Stage::Method, "this server does not offer that method")
-            .hint("mcp.discover lists the tools; a tool's name is its method");
-        self.refuse(opened, fault, size)
-    }
-
-    fn refuse(&self, opened: Opened, fault: Fault, size: FrameSize) -> bool {
-        self.push_refusal(Refused { id: opened.id, method: Some(opened.method), fault }, size)
-    }
-
-    fn push_refusal(&self, refused: Refused, size: FrameSize) -> bool {
-        self.lane.push(Job::Refuse { refused, frame_bytes: size.bytes }, size.weight)
-    }
-
-    fn refuse_overlong(&self, line: &Overlong) -> bool {
+    fn refuse_overlong(self: &Arc<Self>, line: &Overlong) -> bool {
         let (bytes, limit) = (line.bytes, self.options.max_request_bytes);
-        // The direct dialect answers with a result of its own; MCP has no such result.
-        let (stage, id) = match self.has_spoken_mcp.load(Ordering::Relaxed) {
-            true => (Stage::Envelope, line.shown_id()),
-            false => (Stage::Size, None),
-        };
+        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
         let message = format!("the request has {bytes} bytes; at most {limit} are allowed");
-        let fault =
-            Fault::invalid(stage, message).details(json!({"reason": "payload_too_large", "limit": limit}));
-        let size =
-            FrameSize { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), weight: 0, is_last: false };
-        self.push_refusal(Refused { id, method: None, fault }, size)
+        let fault = |stage| {
+            Fault::invalid(stage, message).details(json!({"reason": "payload_too_large", "limit": limit}))
+        };
+        // The direct dialect answers with a result of its own; MCP has no such result.
+        if self.has_spoken_mcp.load(Ordering::Relaxed) {
+            let incoming = self.engine.unopened(&self.caller, &STDIO, line.shown_id(), size);
+            return self.refuse_mcp(incoming, fault(Stage::Envelope));
+        }
+        let incoming = self.engine.unopened(&self.caller, &STDIO, None, size);
+        self.push(Job::Refuse { incoming, fault: fault(Stage::Size) }, 0)
     }
 
     /// Works the lane off.
-    async fn work(self: Arc<Self>) {
+    async fn work(self: Arc<Self>, mut jobs: LaneReceiver<Job>) {
         // Jobs that never wait would otherwise keep other tasks off this thread.
         const TURN: usize = 64;
         let mut done = 0;
-        while let Some(job) = self.lane.next().await {
+        while let Some(job) = jobs.next().await {
             if flush_when_pending(&self.outlet, self.answer(job)).await.is_err() {
                 return;
             }
-            if self.lane.is_empty() {
+            if jobs.is_empty() {
                 self.outlet.flush();
             }
             done += 1;
@@ -405,64 +401,59 @@ impl Shared {
     }
 
     async fn answer(self: &Arc<Self>, job: Job) -> Result<(), OutletClosed> {
-        let frame = match job {
-            Job::Call { opened, cancel } => match self.call(*opened, cancel).await {
-                Some(frame) => return frame.write_to(&self.outlet).await,
-                None => return Ok(()),
-            },
-            Job::Refuse { refused, frame_bytes } => {
-                self.engine.log_refusal(&refused, &Transport::Stdio, frame_bytes).await;
-                direct::refusal(refused.id.as_ref(), &refused.fault)
+        let reply = match job {
+            Job::Call { incoming, opened, registration } => self.call(incoming, *opened, registration).await,
+            Job::Refuse { incoming, fault } => {
+                let id = incoming.id().cloned();
+                let refused = incoming.refuse(fault).await;
+                Some(ReplyFrame::short(direct::reply(id.as_ref(), &refused)))
             }
-            Job::Note { refused, frame_bytes } => {
-                self.engine.log_refusal(&refused, &Transport::Stdio, frame_bytes).await;
-                return Ok(());
+            Job::RefuseUnanswered { incoming, fault } => {
+                let _refused = incoming.refuse(fault).await;
+                None
             }
-            Job::Shadow { refused, frame_bytes } => {
-                self.engine.log_shadow(&refused, &Transport::Stdio, frame_bytes).await;
-                return Ok(());
+            Job::Acknowledge { incoming } => {
+                const NOTHING: &str = "{}";
+                let id = incoming.id().cloned();
+                incoming.acknowledge("notification", NOTHING.len()).await;
+                id.map(|id| ReplyFrame::short(direct::result(Some(&id), NOTHING)))
             }
-            Job::Result { id, json } => direct::result(Some(&id), json),
-            Job::Begun(work) => return work.await,
         };
-        self.outlet.write(&[frame.as_bytes()]).await
+        match reply {
+            Some(reply) => reply.write_to(&self.outlet).await,
+            None => Ok(()),
+        }
     }
 
     /// The reply of a call, unless nobody wants it any more.
-    async fn call(self: &Arc<Self>, mut opened: Opened, cancel: Arc<Cancel>) -> Option<ReplyFrame> {
-        let id = opened.id.clone();
+    async fn call(
+        self: &Arc<Self>,
+        incoming: Incoming,
+        mut opened: Opened,
+        registration: Option<Registration<mcp::McpCall<PipeReply>>>,
+    ) -> Option<ReplyFrame> {
+        let cancel = Arc::clone(incoming.cancel());
+        if self.stopping.is_cancelled() {
+            cancel.cancel(CancelReason::Stopping);
+        }
+        let id = opened.id;
         if self.options.progress_always && opened.meta.progress_token.is_none() {
             opened.meta.progress_token = Some(json!(id.as_ref().map_or("", RequestId::key)));
         }
         let target = direct::target(opened.method);
-        // Where the token may hide in the invocation's metadata, be ready to tell.
-        let may_tell = opened.meta.progress_token.is_some() || matches!(target, Target::Invoke);
-        let progress = may_tell.then(|| -> Arc<dyn ProgressSink> {
+        // The token may stand in the invocation's own metadata.
+        let may_report = opened.meta.progress_token.is_some() || matches!(target, Target::Invoke);
+        let progress = may_report.then(|| -> Arc<dyn ProgressSink> {
             let (engine, listener) = (Arc::clone(&self.engine), self.outlet.clone());
             Arc::new(direct::DirectProgress { engine, listener, id: id.clone() })
         });
-        let request = CallRequest {
-            id: opened.id,
-            caller: Arc::clone(&self.caller),
-            transport: Transport::Stdio,
-            target,
-            params: opened.params,
-            argument_reading: ArgumentReading::Strict,
-            left_out: Vec::new(),
-            meta: opened.meta,
-            idempotency_key: opened.idempotency_key,
-            cancel: Arc::clone(&cancel),
-            progress,
-            reply_factor: direct::REPLY_FACTOR,
-        };
-        let Reply { outcome, reservation, .. } = self.engine.call(request).await;
+        let call = direct::call(target, opened.params, opened.meta, opened.idempotency_key, progress);
+        let Reply { outcome, reservation, .. } = incoming.call(call).await;
         // The id is free before anyone can see the reply.
-        if let Some(id) = &id {
-            self.in_flight.leave(id);
-        }
+        drop(registration);
         let silent = cancel.reason() == Some(CancelReason::Silent);
         (!silent).then(|| {
-            let evicted = || direct::refusal(id.as_ref(), &unread_replies());
+            let evicted = || direct::reply(id.as_ref(), &Outcome::Fault(unread_replies()));
             ReplyFrame::large(direct::reply(id.as_ref(), &outcome), reservation, evicted)
         })
     }
@@ -479,14 +470,7 @@ async fn evict_when_stalled(outlet: Outlet, write_timeout: Duration) {
     }
 }
 
-pub(crate) fn id_taken() -> Fault {
-    Fault::invalid(
-        Stage::Envelope,
-        "this id belongs to a request that has not been answered yet; use another",
-    )
-}
-
-/// Sends what has gathered as soon as `work` has to wait: replies that are ready must not wait with it.
+/// Flushes what has gathered as soon as `work` has to wait: replies that are ready must not wait with it.
 async fn flush_when_pending<T>(outlet: &Outlet, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let mut flushed = false;

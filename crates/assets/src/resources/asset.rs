@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_auth::Access;
+use pintle_contract::Access;
 use pintle_contract::{ErrorCode, Fault};
-use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, Resources, decode_address};
+use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 use serde_json::json;
 
 use crate::{Assets, backend::Failed};
@@ -22,7 +22,7 @@ impl Resources for AssetResources {
         Some("asset://{id}")
     }
 
-    fn list<'a>(&'a self, _: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
+    fn list<'a>(&'a self, _: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
         let collection = ResourceEntry {
             uri: "asset://".into(),
             name: "assets of the backend".into(),
@@ -48,7 +48,7 @@ impl Resources for AssetResources {
         })
     }
 
-    fn complete<'a>(&'a self, _: &'a Caller, _: &'a str) -> Boxed<'a, Vec<String>> {
+    fn complete<'a>(&'a self, _: &'a CallContext, _: &'a str) -> Boxed<'a, Vec<String>> {
         // The backend cannot be asked for ids by their beginning.
         Box::pin(async { Vec::new() })
     }
@@ -84,6 +84,7 @@ mod tests {
         assets_of, assets_with,
         http::{Reply, Server},
     };
+    use pintle_tool::Caller;
 
     #[tokio::test]
     async fn assets_are_read_through_from_the_backend() {
@@ -96,17 +97,20 @@ mod tests {
         ]);
         let resources = AssetResources(assets_with(&[], &[], Some(server.url()), false));
         let caller = Caller::local();
-        assert_eq!(resources.list(&caller).await.expect("a list")[0].uri, "asset://");
-        let content = resources.read(&CallContext::apart(caller.clone()), "").await.expect("there");
+        assert_eq!(
+            resources.list(&CallContext::detached(caller.clone())).await.expect("a list")[0].uri,
+            "asset://"
+        );
+        let content = resources.read(&CallContext::detached(caller.clone()), "").await.expect("there");
         assert_eq!((content.text.as_str(), content.mime_type), ("[1]", "application/json"));
         assert_eq!(
-            resources.read(&CallContext::apart(caller.clone()), "a%2Fb").await.expect("there").text,
+            resources.read(&CallContext::detached(caller.clone()), "a%2Fb").await.expect("there").text,
             r#"{"name":"x"}"#
         );
         for (code, status) in
             [(ErrorCode::NotFound, 404), (ErrorCode::UpstreamFailed, 500), (ErrorCode::UpstreamFailed, 302)]
         {
-            let fault = resources.read(&CallContext::apart(caller.clone()), "c").await.expect_err("fails");
+            let fault = resources.read(&CallContext::detached(caller.clone()), "c").await.expect_err("fails");
             assert_eq!(
                 (fault.code, &fault.details.as_ref().expect("details")["status"]),
                 (code, &json!(status))
@@ -122,7 +126,7 @@ mod tests {
     async fn an_id_is_one_segment() {
         let resources = AssetResources(assets_with(&[], &[], Some("http://127.0.0.1:1".into()), false));
         for rest in ["a/b", "a/", "/a", "a?b", "a#b", "..", "%2e%2E", ".", "%ff"] {
-            let fault = resources.read(&CallContext::apart(Caller::local()), rest).await.expect_err(rest);
+            let fault = resources.read(&CallContext::detached(Caller::local()), rest).await.expect_err(rest);
             assert_eq!(fault.code, ErrorCode::InvalidRequest, "{rest}");
         }
     }
@@ -131,9 +135,9 @@ mod tests {
     async fn without_a_backend_there_is_nothing() {
         let resources = AssetResources(assets_of(&[], &[]));
         let caller = Caller::local();
-        assert!(resources.list(&caller).await.expect("a list").is_empty());
+        assert!(resources.list(&CallContext::detached(caller.clone())).await.expect("a list").is_empty());
         assert_eq!(
-            resources.read(&CallContext::apart(caller.clone()), "x").await.expect_err("off").code,
+            resources.read(&CallContext::detached(caller.clone()), "x").await.expect_err("off").code,
             ErrorCode::CapabilityMissing
         );
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_contract::{ErrorCode, Fault};
-use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, Resources, decode_address};
+use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 
 use super::encode_path;
 use crate::Assets;
@@ -21,7 +21,7 @@ impl Resources for ExampleResources {
         Some("example://{+path}")
     }
 
-    fn list<'a>(&'a self, _: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
+    fn list<'a>(&'a self, _: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
         let entry = |path: &str| ResourceEntry {
             uri: format!("example://{}", encode_path(path)),
             name: path.to_owned(),
@@ -42,7 +42,7 @@ impl Resources for ExampleResources {
         })
     }
 
-    fn complete<'a>(&'a self, _: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>> {
+    fn complete<'a>(&'a self, _: &'a CallContext, prefix: &'a str) -> Boxed<'a, Vec<String>> {
         let paths = self.0.examples().paths_that_begin_with(prefix);
         Box::pin(async { paths })
     }
@@ -52,6 +52,7 @@ impl Resources for ExampleResources {
 mod tests {
     use super::*;
     use crate::testing::{assets_in_workspace, assets_of};
+    use pintle_tool::Caller;
     use serde_json::json;
 
     fn resources() -> ExampleResources {
@@ -64,12 +65,12 @@ mod tests {
     #[tokio::test]
     async fn what_is_listed_can_be_read() {
         let (resources, caller) = (resources(), Caller::local());
-        let list = resources.list(&caller).await.expect("a list");
+        let list = resources.list(&CallContext::detached(caller.clone())).await.expect("a list");
         let uris: Vec<_> = list.iter().map(|entry| entry.uri.as_str()).collect();
         assert_eq!(uris, ["example://a%20b/Tone_1.json", "example://c%2541.json"]);
         for (uri, text) in uris.iter().zip([r#"{"z":1,"a":2}"#, "1"]) {
             let rest = uri.strip_prefix("example://").expect("the scheme");
-            let content = resources.read(&CallContext::apart(caller.clone()), rest).await.expect("there");
+            let content = resources.read(&CallContext::detached(caller.clone()), rest).await.expect("there");
             assert_eq!((content.text.as_str(), content.mime_type), (text, "application/json"));
         }
     }
@@ -78,33 +79,45 @@ mod tests {
     async fn an_address_holds_the_path_from_the_root_or_from_the_examples_folder() {
         let examples = [("shader/foo.json", json!(1))];
         let (resources, caller) = (ExampleResources(assets_in_workspace(&[], &examples)), Caller::local());
-        let list = resources.list(&caller).await.expect("a list");
+        let list = resources.list(&CallContext::detached(caller.clone())).await.expect("a list");
         assert_eq!(
             (list[0].uri.as_str(), list[0].name.as_str()),
             ("example://examples/shader/foo.json", "examples/shader/foo.json")
         );
         for rest in ["examples/shader/foo.json", "shader/foo.json"] {
-            let content = resources.read(&CallContext::apart(caller.clone()), rest).await.expect("there");
+            let content = resources.read(&CallContext::detached(caller.clone()), rest).await.expect("there");
             assert_eq!(content.text, "1");
         }
-        assert_eq!(resources.complete(&caller, "exam").await, ["examples/shader/foo.json"]);
-        assert_eq!(resources.complete(&caller, "sha").await, ["shader/foo.json"]);
-        assert_eq!(resources.complete(&caller, "").await, ["examples/shader/foo.json"]);
+        assert_eq!(
+            resources.complete(&CallContext::detached(caller.clone()), "exam").await,
+            ["examples/shader/foo.json"]
+        );
+        assert_eq!(
+            resources.complete(&CallContext::detached(caller.clone()), "sha").await,
+            ["shader/foo.json"]
+        );
+        assert_eq!(
+            resources.complete(&CallContext::detached(caller.clone()), "").await,
+            ["examples/shader/foo.json"]
+        );
     }
 
     #[tokio::test]
     async fn an_address_is_decoded_once_and_only_looked_up() {
         let (resources, caller) = (resources(), Caller::local());
         for rest in ["c%41.json", "a%2520b/Tone_1.json", "../x", "%2e%2e/x", "/etc/passwd", ""] {
-            let fault = resources.read(&CallContext::apart(caller.clone()), rest).await.expect_err(rest);
+            let fault = resources.read(&CallContext::detached(caller.clone()), rest).await.expect_err(rest);
             assert_eq!(fault.code, ErrorCode::NotFound, "{rest}");
         }
-        assert!(resources.read(&CallContext::apart(caller.clone()), "a%20b%2FTone_1.json").await.is_ok());
+        assert!(resources.read(&CallContext::detached(caller.clone()), "a%20b%2FTone_1.json").await.is_ok());
     }
 
     #[tokio::test]
     async fn paths_are_completed() {
         let (resources, caller) = (resources(), Caller::local());
-        assert_eq!(resources.complete(&caller, "a b/").await, ["a b/Tone_1.json"]);
+        assert_eq!(
+            resources.complete(&CallContext::detached(caller.clone()), "a b/").await,
+            ["a b/Tone_1.json"]
+        );
     }
 }

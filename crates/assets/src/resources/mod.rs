@@ -7,7 +7,7 @@ mod schema;
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use pintle_engine::Resources;
+use pintle_tool::Resources;
 
 use crate::Assets;
 

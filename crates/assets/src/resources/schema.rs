@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_contract::{ErrorCode, Fault};
-use pintle_engine::{Boxed, CallContext, Caller, ResourceContent, ResourceEntry, Resources, decode_address};
+use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 
 use super::encode_segment;
 use crate::Assets;
@@ -21,7 +21,7 @@ impl Resources for SchemaResources {
         Some("schema://{name}")
     }
 
-    fn list<'a>(&'a self, _: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
+    fn list<'a>(&'a self, _: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
         let entry = |name: &str| ResourceEntry {
             uri: format!("schema://{}", encode_segment(name)),
             name: name.to_owned(),
@@ -42,7 +42,7 @@ impl Resources for SchemaResources {
         })
     }
 
-    fn complete<'a>(&'a self, _: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>> {
+    fn complete<'a>(&'a self, _: &'a CallContext, prefix: &'a str) -> Boxed<'a, Vec<String>> {
         let names = self.0.schemas().names().filter(|name| name.starts_with(prefix)).map(str::to_owned);
         let names = names.collect();
         Box::pin(async { names })
@@ -53,6 +53,7 @@ impl Resources for SchemaResources {
 mod tests {
     use super::*;
     use crate::testing::assets_of;
+    use pintle_tool::Caller;
     use serde_json::json;
 
     fn resources() -> SchemaResources {
@@ -69,7 +70,7 @@ mod tests {
     #[tokio::test]
     async fn each_name_is_listed_once_and_can_be_read() {
         let (resources, caller) = (resources(), Caller::local());
-        let list = resources.list(&caller).await.expect("a list");
+        let list = resources.list(&CallContext::detached(caller.clone())).await.expect("a list");
         let uris: Vec<_> = list.iter().map(|entry| entry.uri.as_str()).collect();
         assert_eq!(uris, ["schema://synesthetic-asset", "schema://two%20words"]);
         for (rest, text) in [
@@ -77,7 +78,7 @@ mod tests {
             ("nested-synesthetic-asset", r#"{"z":1,"a":2}"#),
             ("two%20words", r#"{"version":"2"}"#),
         ] {
-            let content = resources.read(&CallContext::apart(caller.clone()), rest).await.expect("there");
+            let content = resources.read(&CallContext::detached(caller.clone()), rest).await.expect("there");
             assert_eq!((content.text.as_str(), content.mime_type), (text, "application/schema+json"));
         }
     }
@@ -86,19 +87,23 @@ mod tests {
     async fn an_unknown_name_is_not_found_and_a_bad_one_invalid() {
         let (resources, caller) = (resources(), Caller::local());
         let fault = resources
-            .read(&CallContext::apart(caller.clone()), "synesthetic-aset")
+            .read(&CallContext::detached(caller.clone()), "synesthetic-aset")
             .await
             .expect_err("unknown");
         assert_eq!(fault.code, ErrorCode::NotFound);
         assert!(fault.message.contains("`synesthetic-asset`"), "{fault}");
-        let fault = resources.read(&CallContext::apart(caller.clone()), "%ff").await.expect_err("no UTF-8");
+        let fault =
+            resources.read(&CallContext::detached(caller.clone()), "%ff").await.expect_err("no UTF-8");
         assert_eq!(fault.code, ErrorCode::InvalidRequest);
     }
 
     #[tokio::test]
     async fn names_are_completed() {
         let (resources, caller) = (resources(), Caller::local());
-        assert_eq!(resources.complete(&caller, "syn").await, ["synesthetic-asset"]);
-        assert!(resources.complete(&caller, "x").await.is_empty());
+        assert_eq!(
+            resources.complete(&CallContext::detached(caller.clone()), "syn").await,
+            ["synesthetic-asset"]
+        );
+        assert!(resources.complete(&CallContext::detached(caller.clone()), "x").await.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! `diff_assets`: the patch that turns one asset into another.
 
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{CallContext, Tool, ToolOutput};
+use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{CallContext, Failure, Tool, ToolOutput};
+use pintle_tool::{CallContext, Failure, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{CallContext, Tool, ToolOutput};
+use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

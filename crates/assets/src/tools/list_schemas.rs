@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{CallContext, NoArguments, Tool, ToolOutput};
+use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
 

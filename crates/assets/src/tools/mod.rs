@@ -10,7 +10,7 @@ mod validate_asset;
 
 use std::sync::Arc;
 
-use pintle_engine::{DynTool, erase};
+use pintle_tool::{DynTool, erase};
 
 use crate::Assets;
 

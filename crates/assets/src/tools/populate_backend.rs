@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_auth::{Access, Need};
+use pintle_contract::{Access, Need};
 use pintle_contract::{Annotations, ErrorCode, Fault};
-use pintle_engine::{CallContext, Failure, Tool, ToolOutput};
+use pintle_tool::{CallContext, Failure, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -243,7 +243,6 @@ mod tests {
         },
     };
     use pintle_contract::ErrorCode;
-    use pintle_engine::Outcome;
     use serde_json::{Value, json};
 
     fn schemas() -> Vec<(&'static str, Value)> {
@@ -327,8 +326,8 @@ mod tests {
     async fn an_asset_that_was_taken_is_not_sent_again_for_want_of_an_id() {
         for (reply, took_effect) in [(Reply::empty(201), true), (Reply::empty(500), false)] {
             let assets = assets(Some(Server::start(vec![reply]).url()), false);
-            let outcome = call(&assets, "populate_backend", json!({"asset": {}})).await;
-            let Outcome::Declined(_, failure) = outcome else { panic!("it failed") };
+            let answer = call(&assets, "populate_backend", json!({"asset": {}})).await.expect("an answer");
+            let failure = answer.failure.expect("it failed");
             assert_eq!(failure.took_effect, took_effect, "{failure:?}");
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{CallContext, Tool, ToolOutput};
+use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -91,10 +91,10 @@ mod tests {
 
     use crate::{
         Assets,
-        testing::{answer, assets_of, call_engine, engine},
+        testing::{answer, assets_of, call_within},
     };
     use pintle_contract::ErrorCode;
-    use pintle_engine::{Options, Timeouts};
+    use pintle_tool::{CallContext, Caller};
     use serde_json::{Value, json};
 
     fn assets() -> Arc<Assets> {
@@ -167,22 +167,16 @@ mod tests {
             &[],
         );
         let nested = (0..40).fold(json!({"name": 1}), |child, _| json!({"child": child}));
-        let options = Options {
-            running: 1,
-            timeouts: Timeouts {
-                by_tool: [("validate_asset".to_owned(), Duration::from_millis(5))].into(),
-                ..Timeouts::default()
-            },
-            ..Options::default()
-        };
-        let engine = engine(&assets, options);
         for (asset, schema) in [(json!(1), "doubled"), (nested, "overlapping")] {
             let arguments = json!({"asset": asset, "schema": schema});
-            let outcome = call_engine(&engine, "validate_asset", arguments).await;
-            assert_eq!(outcome.code(), Some(ErrorCode::ToolTimeout), "{schema}");
-            // There is one slot, and the validation keeps it until it stops.
-            let outcome = call_engine(&engine, "list_schemas", json!({})).await;
-            assert_eq!(outcome.code(), None, "{schema}");
+            let context = CallContext::detached(Caller::local());
+            let ended = context.ended().clone();
+            // The validation has begun by then, and does not come to an end by itself.
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                ended.cancel();
+            });
+            let _left = call_within(context, &assets, "validate_asset", arguments).await;
         }
     }
 

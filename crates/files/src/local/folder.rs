@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use pintle_auth::Verb;
+use pintle_contract::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType};
 

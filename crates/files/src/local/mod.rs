@@ -33,7 +33,7 @@ use std::{
     path::Path,
 };
 
-use pintle_auth::Verb;
+use pintle_contract::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::{fs::FileType, io::Errno};
 

@@ -5,7 +5,7 @@
 
 use std::{collections::BinaryHeap, os::fd::OwnedFd};
 
-use pintle_auth::Verb;
+use pintle_contract::Verb;
 use pintle_contract::WorkspacePath;
 use rustix::{
     fs::{AtFlags, Dir, DirEntry, FileType},

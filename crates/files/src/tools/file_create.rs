@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Access, Need, Verb};
 use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault};
-use pintle_engine::{CallContext, Tool};
+use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Access, Need, Verb};
 use pintle_contract::{Annotations, ErrorCode, Fault};
-use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Access, Need, Verb};
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{CallContext, Tool, ToolOutput};
+use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -12,9 +12,9 @@ mod text_replace;
 
 use std::sync::Arc;
 
-use pintle_auth::{Access, Verb};
+use pintle_contract::{Access, Verb};
 use pintle_contract::{Annotations, ClientHints, Fault};
-use pintle_engine::{CallContext, DynTool, ToolOutput, erase};
+use pintle_tool::{CallContext, DynTool, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Access, Need, Verb};
 use pintle_contract::{Annotations, ClientHints, Fault};
-use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Access, Need, Verb};
 use pintle_contract::{Annotations, ClientHints, Fault};
-use pintle_engine::{CallContext, Tool};
+use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;

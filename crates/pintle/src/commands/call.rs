@@ -3,7 +3,8 @@
 use std::{io::Read, process::ExitCode, sync::Arc};
 
 use pintle_contract::Meta;
-use pintle_engine::{ArgumentReading, CallLog, CallRequest, Caller, Options, Outcome, Target, Transport};
+use pintle_engine::{ArgumentReading, Call, CallLog, Options, Outcome, Target, Transport};
+use pintle_tool::Caller;
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,25 +26,23 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
     };
     let workspace = workspace.without_background();
     let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
-    let request = CallRequest {
-        id: None,
-        caller: Arc::new(Caller::local()),
-        transport: Transport::Local,
+    let call = Call {
         target: Target::Tool(arguments.tool),
         params,
         argument_reading: ArgumentReading::Strict,
         left_out: Vec::new(),
         meta: Meta::default(),
         idempotency_key: None,
-        cancel: Arc::default(),
         progress: None,
         reply_factor: 1,
     };
+    let (engine, caller) = (Arc::new(engine), Arc::new(Caller::local()));
+    let incoming = engine.unopened(&caller, &Transport::named("local"), None, 0);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    match runtime.block_on(engine.call(request)).outcome {
+    match runtime.block_on(incoming.call(call)).outcome {
         Outcome::Success(json) => {
             output::json_text(json.get());
             Ok(ExitCode::SUCCESS)

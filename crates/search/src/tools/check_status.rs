@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pintle_contract::{Annotations, ErrorCode, Fault};
-use pintle_engine::{CallContext, NoArguments, Tool, ToolOutput};
 use pintle_git::Problem;
+use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
 

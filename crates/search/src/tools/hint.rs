@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use bstr::ByteSlice;
-use pintle_auth::Scopes;
+use pintle_contract::Scopes;
 use pintle_contract::{Fault, WorkspacePath, nearest};
 
 use crate::{

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Access, Need, Verb};
 use pintle_contract::{Annotations, ErrorCode, Fault, WorkspacePath};
-use pintle_engine::{CallContext, ProgressEvent, Stream, Tool, ToolOutput};
+use pintle_tool::{CallContext, ProgressEvent, Stream, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pintle_contract::{Annotations, Fault};
-use pintle_engine::{CallContext, NoArguments, Tool, ToolOutput};
+use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -10,8 +10,8 @@ mod workspace_status;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_engine::{DynTool, erase};
 use pintle_files::Files;
+use pintle_tool::{DynTool, erase};
 use schemars::JsonSchema;
 use serde::Serialize;
 

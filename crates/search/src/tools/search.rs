@@ -6,11 +6,11 @@ use std::{
 };
 
 use bstr::ByteSlice;
-use pintle_auth::{Need, Scopes, Verb};
 use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, nearest};
-use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_contract::{Need, Scopes, Verb};
 use pintle_files::LARGE_RESULT_CHARS;
 use pintle_symbols::{Kind, Language};
+use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,11 +2,11 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Access, Need, Verb};
 use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath};
-use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use pintle_files::{Files, LARGE_RESULT_CHARS, reread_lines};
 use pintle_symbols::{Language, Outliner};
+use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bstr::ByteSlice;
-use pintle_auth::Scopes;
+use pintle_contract::Scopes;
 use pintle_contract::{Annotations, Fault, WorkspacePath};
-use pintle_engine::{CallContext, NoArguments, Tool, ToolOutput};
 use pintle_git::GitStatus;
+use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
 

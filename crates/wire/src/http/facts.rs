@@ -36,9 +36,9 @@ impl RequestFacts {
         Self { frame_bytes, ..self }
     }
 
-    /// The way that the request came in.
+    /// How the log names the way by which the request came.
     pub(crate) fn transport(&self) -> Transport {
-        Transport::Http { request_id: Arc::clone(&self.request_id) }
+        Transport { name: "http", http_request_id: Some(Arc::clone(&self.request_id)) }
     }
 }
 

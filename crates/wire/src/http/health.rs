@@ -8,9 +8,8 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
 };
 use prometheus::{IntCounterVec, IntGauge, Opts};
-use rmcp::ServerHandler;
 
-use super::{Shared, refusal::empty};
+use super::{ServerState, refusal::empty};
 
 /// The process runs.
 pub(crate) async fn alive() -> Response<Body> {
@@ -18,7 +17,7 @@ pub(crate) async fn alive() -> Response<Body> {
 }
 
 /// It takes requests.
-pub(crate) async fn ready<H: ServerHandler + Clone>(State(shared): State<Arc<Shared<H>>>) -> Response<Body> {
+pub(crate) async fn ready(State(shared): State<Arc<ServerState>>) -> Response<Body> {
     match shared.stopping.is_cancelled() {
         true => empty(StatusCode::SERVICE_UNAVAILABLE),
         false => text("ok\n".into(), "text/plain; charset=utf-8"),
@@ -26,9 +25,7 @@ pub(crate) async fn ready<H: ServerHandler + Clone>(State(shared): State<Arc<Sha
 }
 
 /// What is counted.
-pub(crate) async fn metrics<H: ServerHandler + Clone>(
-    State(shared): State<Arc<Shared<H>>>,
-) -> Response<Body> {
+pub(crate) async fn metrics(State(shared): State<Arc<ServerState>>) -> Response<Body> {
     shared.metrics.sessions.set(as_gauge(shared.sessions.len()));
     shared.metrics.tasks.set(as_gauge(tokio::runtime::Handle::current().metrics().num_alive_tasks()));
     // The folder itself is open while it is read.

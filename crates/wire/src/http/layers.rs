@@ -13,18 +13,18 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use pintle_contract::{Dialect, ErrorCode, Fault, Stage};
-use pintle_engine::{Message, Refused};
-use rmcp::ServerHandler;
+use pintle_contract::{ErrorCode, Fault, Stage};
+use pintle_engine::Received;
+use pintle_rpc::{Dialect, Opened};
 use serde_json::json;
 use tower::{ServiceBuilder, service_fn};
 
 use super::{
-    Shared,
+    ServerState,
     facts::{self, RequestFacts},
     gate::gate,
     health, mcp, origin,
-    refusal::{empty, frame_response, numbered_refusal, status},
+    refusal::{empty, json_response, numbered_refusal, refuse, status},
     rpc,
 };
 use crate::direct;
@@ -35,10 +35,10 @@ const BODY_PATIENCE: Duration = Duration::from_secs(30);
 const THROWN_AWAY: usize = 64 << 20;
 
 /// A request whose body has been opened.
-pub(crate) type Framed = Request<Message>;
+pub(crate) type Framed = Request<Received>;
 
 /// The whole server.
-pub(crate) fn router<H: ServerHandler + Clone>(shared: Arc<Shared<H>>) -> Router {
+pub(crate) fn router(shared: Arc<ServerState>) -> Router {
     // Each of these reads bytes, then opens the envelope, then answers.
     macro_rules! framed {
         ($answer:path, $dialect:expr) => {{
@@ -57,30 +57,30 @@ pub(crate) fn router<H: ServerHandler + Clone>(shared: Arc<Shared<H>>) -> Router
         .route(
             "/mcp",
             post_service(framed!(mcp::post, Dialect::Mcp))
-                .get(mcp::get::<H>)
-                .delete(mcp::delete::<H>)
+                .get(mcp::get)
+                .delete(mcp::delete)
                 .options(preflight)
                 // A stream has a reader or it has none; there is no looking at its head.
-                .head(wrong_method::<H>),
+                .head(wrong_method),
         )
         .route("/rpc", post_service(framed!(rpc::post, Dialect::Direct)).options(preflight))
-        .route("/metrics", get(health::metrics::<H>))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), host_and_origin::<H>))
+        .route("/metrics", get(health::metrics))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), host_and_origin))
         .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready::<H>))
+        .route("/readyz", get(health::ready))
         .fallback(no_such_place)
-        .method_not_allowed_fallback(wrong_method::<H>)
+        .method_not_allowed_fallback(wrong_method)
         .layer(
             ServiceBuilder::new()
-                .layer(middleware::from_fn_with_state(Arc::clone(&shared), request_id::<H>))
-                .layer(middleware::from_fn_with_state(Arc::clone(&shared), count::<H>)),
+                .layer(middleware::from_fn_with_state(Arc::clone(&shared), request_id))
+                .layer(middleware::from_fn_with_state(Arc::clone(&shared), count)),
         )
         .with_state(shared)
 }
 
 /// Names each request, so that the client can find it again; a name that it brings is kept.
-async fn request_id<H: ServerHandler + Clone>(
-    State(shared): State<Arc<Shared<H>>>,
+async fn request_id(
+    State(shared): State<Arc<ServerState>>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response<Body> {
@@ -97,11 +97,7 @@ async fn request_id<H: ServerHandler + Clone>(
     response
 }
 
-async fn count<H: ServerHandler + Clone>(
-    State(shared): State<Arc<Shared<H>>>,
-    request: Request<Body>,
-    next: Next,
-) -> Response<Body> {
+async fn count(State(shared): State<Arc<ServerState>>, request: Request<Body>, next: Next) -> Response<Body> {
     // Only places that there are: a client must not be able to make up labels.
     let place = ["/mcp", "/rpc", "/metrics", "/healthz", "/readyz"];
     let place = place.into_iter().find(|place| *place == request.uri().path()).unwrap_or("other");
@@ -110,9 +106,9 @@ async fn count<H: ServerHandler + Clone>(
     response
 }
 
-/// Keeps out web pages of other sites, also those that got themselves a name for this address.
-async fn host_and_origin<H: ServerHandler + Clone>(
-    State(shared): State<Arc<Shared<H>>>,
+/// Keeps out web pages of other sites (CORS), also those that got themselves a name for this address (DNS rebinding).
+async fn host_and_origin(
+    State(shared): State<Arc<ServerState>>,
     request: Request<Body>,
     next: Next,
 ) -> Response<Body> {
@@ -127,21 +123,18 @@ async fn host_and_origin<H: ServerHandler + Clone>(
         }
         Err(fault) => {
             let facts = RequestFacts::of(request.extensions());
-            shared.refuse(Refused { id: None, method: None, fault }, &facts).await
+            refuse(shared.unopened(&facts), fault).await
         }
     }
 }
 
-/// A browser asks before it lets a page call. The page's origin has been checked.
+/// CORS preflight: a browser asks before it lets a page call. The page's origin has been checked.
 async fn preflight() -> Response<Body> {
     empty(StatusCode::NO_CONTENT)
 }
 
-/// Browsers send anything else across sites without asking first.
-async fn is_json<H: ServerHandler + Clone>(
-    shared: Arc<Shared<H>>,
-    request: Request<Body>,
-) -> Result<Request<Body>, Response<Body>> {
+/// CSRF guard: a browser sends anything but JSON across sites without a CORS preflight.
+async fn is_json(shared: Arc<ServerState>, request: Request<Body>) -> Result<Request<Body>, Response<Body>> {
     let unsupported = StatusCode::UNSUPPORTED_MEDIA_TYPE;
     let facts = RequestFacts::of(request.extensions());
     let is_plain = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"identity");
@@ -158,8 +151,8 @@ async fn is_json<H: ServerHandler + Clone>(
 }
 
 /// Reads the body, unless it is too large or too slow.
-async fn size<H: ServerHandler + Clone>(
-    shared: Arc<Shared<H>>,
+async fn size(
+    shared: Arc<ServerState>,
     dialect: Dialect,
     request: Request<Body>,
 ) -> Result<Request<Bytes>, Response<Body>> {
@@ -167,10 +160,10 @@ async fn size<H: ServerHandler + Clone>(
     let (mut parts, body) = request.into_parts();
     let facts = RequestFacts::of(&parts.extensions);
     // A client that asks first, or that wants to send more than anybody would throw away, need not begin.
-    let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let asks_first = parts.headers.contains_key(header::EXPECT);
-    if told > limit && (asks_first || told - limit > THROWN_AWAY) {
-        return Err(closing(shared.refuse_size(told, dialect, facts).await));
+    if announced > limit && (asks_first || announced - limit > THROWN_AWAY) {
+        return Err(closing(shared.refuse_size(announced, dialect, facts).await));
     }
     match tokio::time::timeout(BODY_PATIENCE, read(body, limit)).await {
         Ok(Ok(Ok(bytes))) => {
@@ -180,7 +173,7 @@ async fn size<H: ServerHandler + Clone>(
         Ok(Ok(Err(TooLarge(bytes)))) => Err(shared.refuse_size(bytes, dialect, facts).await),
         Ok(Err(_)) => {
             let fault = Fault::invalid(Stage::Parse, "the request's body was cut off");
-            Err(shared.refuse(Refused { id: None, method: None, fault }, &facts).await)
+            Err(refuse(shared.unopened(&facts), fault).await)
         }
         Err(_) => {
             let status = StatusCode::REQUEST_TIMEOUT;
@@ -189,20 +182,20 @@ async fn size<H: ServerHandler + Clone>(
     }
 }
 
-impl<H> Shared<H> {
+impl ServerState {
     /// Refuses a body that is too large. The direct dialect answers with the result that it has on a pipe, too.
     async fn refuse_size(&self, bytes: usize, dialect: Dialect, facts: RequestFacts) -> Response<Body> {
         let limit = self.options.max_request_bytes;
         let message = format!("the request has {bytes} bytes or more; at most {limit} are allowed");
         let fault = Fault::invalid(Stage::Size, message)
             .details(json!({"reason": "payload_too_large", "limit": limit}));
-        let refused = Refused { id: None, method: None, fault };
-        let facts = facts.with_frame_bytes(bytes);
+        let incoming = self.unopened(&facts.with_frame_bytes(bytes));
         if dialect != Dialect::Direct {
-            return self.refuse(refused, &facts).await;
+            return refuse(incoming, fault).await;
         }
-        self.log_refusal(&refused, &facts).await;
-        frame_response(status(&refused.fault), direct::refusal(None, &refused.fault))
+        let status = status(&fault);
+        let refused = incoming.refuse(fault).await;
+        json_response(status, direct::reply(None, &refused))
     }
 }
 
@@ -238,31 +231,34 @@ async fn read(mut body: Body, limit: usize) -> Result<Result<Bytes, TooLarge>, a
 }
 
 /// Opens the envelope.
-async fn envelope<H: ServerHandler + Clone>(
-    shared: Arc<Shared<H>>,
-    request: Request<Bytes>,
-) -> Result<Framed, Response<Body>> {
+async fn envelope(shared: Arc<ServerState>, request: Request<Bytes>) -> Result<Framed, Response<Body>> {
     let (parts, bytes) = request.into_parts();
-    let facts = RequestFacts::of(&parts.extensions);
-    let mut message = match shared.engine.open(&bytes) {
-        Ok(message) => message,
-        Err(refused) => return Err(shared.refuse(refused, &facts).await),
+    let transport = RequestFacts::of(&parts.extensions).transport();
+    let with_headers =
+        |incoming, mut opened: Opened| match take_key(&parts.headers, &mut opened.idempotency_key) {
+            Ok(()) => {
+                if opened.meta.traceparent.is_none() {
+                    let traceparent = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+                    opened.meta.traceparent = traceparent.map(str::to_owned);
+                }
+                Ok((incoming, opened))
+            }
+            Err(fault) => Err((incoming, fault)),
+        };
+    let received = match shared.engine.receive(&bytes, &shared.caller, &transport) {
+        Received::Request(incoming, opened) => {
+            with_headers(incoming, opened).map(|(incoming, opened)| Received::Request(incoming, opened))
+        }
+        Received::Notification(incoming, opened) => {
+            with_headers(incoming, opened).map(|(incoming, opened)| Received::Notification(incoming, opened))
+        }
+        Received::Refused(incoming, fault) => Err((incoming, fault)),
+        response @ Received::Response(_) => Ok(response),
     };
-    if let Message::Request(opened) | Message::Notification(opened) = &mut message {
-        if let Some(fault) = opened.shadowed.take() {
-            let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
-            shared.engine.log_shadow(&refused, &facts.transport(), facts.frame_bytes).await;
-        }
-        if let Err(fault) = take_key(&parts.headers, &mut opened.idempotency_key) {
-            let refused = Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
-            return Err(shared.refuse(refused, &facts).await);
-        }
-        if opened.meta.traceparent.is_none() {
-            let traceparent = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
-            opened.meta.traceparent = traceparent.map(str::to_owned);
-        }
+    match received {
+        Ok(received) => Ok(Request::from_parts(parts, received)),
+        Err((incoming, fault)) => Err(refuse(incoming, fault).await),
     }
-    Ok(Request::from_parts(parts, message))
 }
 
 /// The key may come in a header; what it may be is the envelope's rule.
@@ -294,10 +290,7 @@ async fn no_such_place() -> Response<Body> {
     numbered_refusal(StatusCode::NOT_FOUND, None, fault.json_rpc_code(), &fault)
 }
 
-async fn wrong_method<H: ServerHandler + Clone>(
-    State(shared): State<Arc<Shared<H>>>,
-    request: Request<Body>,
-) -> Response<Body> {
+async fn wrong_method(State(shared): State<Arc<ServerState>>, request: Request<Body>) -> Response<Body> {
     let facts = RequestFacts::of(request.extensions());
     let message = "this address does not take that HTTP method";
     shared.refuse_unread(StatusCode::METHOD_NOT_ALLOWED, message, &facts).await

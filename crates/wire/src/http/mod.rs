@@ -1,4 +1,4 @@
-//! HTTP: `/mcp`, `/rpc`, and what a keeper of servers asks for.
+//! HTTP: `/mcp`, `/rpc`, and health, readiness and metrics for operators.
 
 mod accept;
 mod connection;
@@ -11,7 +11,6 @@ mod origin;
 mod refusal;
 mod respond;
 mod rpc;
-mod running;
 mod server;
 mod stream;
 mod unread;
@@ -23,21 +22,23 @@ pub use server::{HttpOptions, HttpServer};
 use std::sync::Arc;
 
 use health::HttpMetrics;
-use mcp::Sessions;
-use pintle_engine::{Caller, Engine};
-use running::Running;
-pub(crate) use running::Ticket;
+use mcp::{Sessions, StreamReply};
+use pintle_engine::Engine;
+use pintle_tool::Caller;
 use tokio_util::sync::CancellationToken;
 use unread::UnreadReplies;
 
+use crate::mcp::{BridgedCalls, McpService};
+
 /// What all requests share.
-pub(crate) struct Shared<H> {
+pub(crate) struct ServerState {
     engine: Arc<Engine>,
-    handler: H,
+    service: Arc<dyn McpService>,
     options: HttpOptions,
     caller: Arc<Caller>,
     sessions: Arc<Sessions>,
-    running: Arc<Running>,
+    /// The calls that belong to no session.
+    calls: Arc<BridgedCalls<StreamReply>>,
     unread: Arc<UnreadReplies>,
     stopping: CancellationToken,
     metrics: HttpMetrics,

@@ -4,12 +4,13 @@ use axum::{
     body::Body,
     http::{HeaderValue, Response, StatusCode, header},
 };
-use pintle_contract::{ErrorCode, Fault, RequestId, Stage};
-use pintle_engine::Refused;
+use pintle_contract::{ErrorCode, Fault, Stage};
+use pintle_engine::Incoming;
+use pintle_rpc::RequestId;
 use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 
-use super::{Shared, facts::RequestFacts};
+use super::{ServerState, facts::RequestFacts};
 use crate::json_rpc;
 
 /// A response that is JSON.
@@ -52,46 +53,34 @@ pub(crate) fn numbered_refusal(
 
 /// A JSON-RPC error as a response.
 pub(crate) fn error_response(status: StatusCode, id: Option<&RequestId>, error: &Value) -> Response<Body> {
-    frame_response(status, json_rpc::reply(id, "error", &error.to_string()))
+    json_response(status, json_rpc::reply(id, "error", &error.to_string()))
 }
 
-/// A frame as a response. The newline that ends it on a pipe stays away: the length says where the body ends.
-pub(crate) fn frame_response(status: StatusCode, mut frame: String) -> Response<Body> {
-    frame.truncate(frame.trim_end_matches('\n').len());
-    json_response(status, frame)
+/// Refuses a request with the status that the table has for it, and logs that.
+pub(crate) async fn refuse(incoming: Incoming, fault: Fault) -> Response<Body> {
+    refuse_with(status(&fault), incoming, fault).await
 }
 
-impl<H> Shared<H> {
-    /// Refuses a request with the status that the table has for it, and logs that.
-    pub(crate) async fn refuse(&self, refused: Refused, facts: &RequestFacts) -> Response<Body> {
-        self.refuse_with(status(&refused.fault), refused, facts).await
+/// Refuses a request with a status that HTTP or the protocol has for it, and logs that.
+pub(crate) async fn refuse_with(status: StatusCode, incoming: Incoming, fault: Fault) -> Response<Body> {
+    let response = numbered_refusal(status, incoming.id(), fault.json_rpc_code(), &fault);
+    let _refused = incoming.refuse(fault).await;
+    response
+}
+
+impl ServerState {
+    /// A request whose message has not been read, or does not matter.
+    pub(crate) fn unopened(&self, facts: &RequestFacts) -> Incoming {
+        self.engine.unopened(&self.caller, &facts.transport(), None, facts.frame_bytes)
     }
 
-    /// Refuses a request with a status that HTTP or the protocol has for it, and logs that.
-    pub(crate) async fn refuse_with(
-        &self,
-        status: StatusCode,
-        refused: Refused,
-        facts: &RequestFacts,
-    ) -> Response<Body> {
-        self.log_refusal(&refused, facts).await;
-        let number = refused.fault.json_rpc_code();
-        numbered_refusal(status, refused.id.as_ref(), number, &refused.fault)
-    }
-
-    /// Refuses a request by what its head says: its message has not been read, or does not matter.
+    /// Refuses a request by what its head says.
     pub(crate) async fn refuse_unread(
         &self,
         status: StatusCode,
         message: &str,
         facts: &RequestFacts,
     ) -> Response<Body> {
-        let fault = Fault::invalid(Stage::Envelope, message);
-        self.refuse_with(status, Refused { id: None, method: None, fault }, facts).await
-    }
-
-    /// Logs a refusal.
-    pub(crate) async fn log_refusal(&self, refused: &Refused, facts: &RequestFacts) {
-        self.engine.log_refusal(refused, &facts.transport(), facts.frame_bytes).await;
+        refuse_with(status, self.unopened(facts), Fault::invalid(Stage::Envelope, message)).await
     }
 }

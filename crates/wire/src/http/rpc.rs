@@ -6,21 +6,18 @@ use axum::{
     body::Body,
     http::{Response, StatusCode},
 };
-use pintle_contract::{Dialect, Fault, Stage};
-use pintle_engine::{
-    ArgumentReading, CallRequest, CancelReason, Message, Opened, Outcome, ProgressSink, Refused, Reply,
-};
-use rmcp::ServerHandler;
-
+use pintle_contract::{Fault, Stage};
+use pintle_engine::{Incoming, Outcome, Received, Reply};
+use pintle_rpc::{Dialect, Opened};
+use pintle_tool::{CancelReason, ProgressSink};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Shared,
+    ServerState,
     accept::Accepts,
     connection::Connection,
-    facts::RequestFacts,
     layers::Framed,
-    refusal::{empty, status},
+    refusal::{empty, refuse, refuse_with, status},
     respond::respond,
     stream::{EventStream, ReadStyle},
 };
@@ -29,27 +26,29 @@ use crate::direct;
 /// The method of a cancel, where there is something to cancel.
 const CANCEL: &str = "$/cancelRequest";
 
-pub(crate) async fn post<H: ServerHandler + Clone>(
-    shared: Arc<Shared<H>>,
-    request: Framed,
-) -> Response<Body> {
-    let (parts, message) = request.into_parts();
+pub(crate) async fn post(shared: Arc<ServerState>, request: Framed) -> Response<Body> {
+    let (parts, received) = request.into_parts();
     let accepts = Accepts::read(&parts.headers);
-    let facts = RequestFacts::of(&parts.extensions);
-    if accepts.nothing() {
-        let message = "the reply is application/json; accept it";
-        return shared.refuse_unread(StatusCode::NOT_ACCEPTABLE, message, &facts).await;
-    }
-    let opened = match message {
-        Message::Request(opened) => opened,
+    let (incoming, opened) = match received {
+        Received::Request(incoming, opened) => (incoming, opened),
         // A client that believes to have cancelled something must learn that it has not.
-        Message::Notification(opened) if opened.method == CANCEL => opened,
+        Received::Notification(incoming, opened) if opened.method == CANCEL => (incoming, opened),
         // Nothing is under way here that another notification or a response could be about.
-        Message::Notification(_) | Message::Response(_) => return empty(StatusCode::ACCEPTED),
+        Received::Notification(incoming, _) => {
+            incoming.acknowledge("notification", 0).await;
+            return empty(StatusCode::ACCEPTED);
+        }
+        Received::Response(_) => return empty(StatusCode::ACCEPTED),
+        Received::Refused(incoming, fault) => return refuse(incoming, fault).await,
     };
+    if accepts.nothing() {
+        let fault = Fault::invalid(Stage::Envelope, "the reply is application/json; accept it");
+        return refuse_with(StatusCode::NOT_ACCEPTABLE, incoming, fault).await;
+    }
     let fault = match opened.dialect {
         Dialect::Direct => {
-            return call(shared, opened, accepts, Connection::of(&parts.extensions), &facts).await;
+            let connection = Connection::of(&parts.extensions);
+            return call(shared, incoming, opened, accepts, connection).await;
         }
         Dialect::Control if opened.method == CANCEL => {
             let message =
@@ -62,19 +61,20 @@ pub(crate) async fn post<H: ServerHandler + Clone>(
                 .hint("the method is the tool's name, the params its arguments; MCP is at /mcp")
         }
     };
-    shared.refuse(Refused { id: opened.id, method: Some(opened.method), fault }, &facts).await
+    refuse(incoming, fault).await
 }
 
-async fn call<H: ServerHandler + Clone>(
-    shared: Arc<Shared<H>>,
+async fn call(
+    shared: Arc<ServerState>,
+    incoming: Incoming,
     mut opened: Opened,
     accepts: Accepts,
     connection: Option<CancellationToken>,
-    facts: &RequestFacts,
 ) -> Response<Body> {
     let stream = EventStream::new(0, Arc::clone(&shared.unread));
     stream.read_by(connection);
-    let (cancel, ticket) = shared.running.enter();
+    let cancel = Arc::clone(incoming.cancel());
+    let registration = shared.calls.register(None, Arc::clone(&cancel));
     if shared.options.progress_always && accepts.events && opened.meta.progress_token.is_none() {
         opened.meta.progress_token = opened.id.as_ref().map(|id| id.key().into());
     }
@@ -84,25 +84,12 @@ async fn call<H: ServerHandler + Clone>(
         let (engine, listener) = (Arc::clone(&shared.engine), Arc::clone(&stream));
         Arc::new(direct::DirectProgress { engine, listener, id: opened.id.clone() })
     });
-    let request = CallRequest {
-        id: opened.id.clone(),
-        caller: Arc::clone(&shared.caller),
-        transport: facts.transport(),
-        target,
-        params: opened.params,
-        argument_reading: ArgumentReading::Strict,
-        left_out: Vec::new(),
-        meta: opened.meta,
-        idempotency_key: opened.idempotency_key,
-        cancel: Arc::clone(&cancel),
-        progress,
-        reply_factor: direct::REPLY_FACTOR,
-    };
+    let call = direct::call(target, opened.params, opened.meta, opened.idempotency_key, progress);
     let replying = Arc::clone(&stream);
     // A task of its own, so that a call whose client leaves still comes to its end and its log record.
     tokio::spawn(async move {
-        let _ticket = ticket;
-        let Reply { outcome, reservation, .. } = shared.engine.call(request).await;
+        let _registration = registration;
+        let Reply { outcome, reservation, .. } = incoming.call(call).await;
         let frame = direct::reply(opened.id.as_ref(), &outcome);
         replying.reply(frame, reply_status(&outcome), reservation);
     });

@@ -1,4 +1,4 @@
-//! Taking connections, and taking leave of them.
+//! Accepting connections, and graceful shutdown.
 
 use std::{
     collections::HashMap,
@@ -9,8 +9,8 @@ use std::{
 };
 
 use axum::Router;
-use pintle_engine::{Caller, CancelReason, Engine};
-use rmcp::ServerHandler;
+use pintle_engine::Engine;
+use pintle_tool::{Caller, CancelReason};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -18,13 +18,17 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Shared,
+    ServerState,
     connection::{self, Connection},
     health::HttpMetrics,
     layers,
-    mcp::Sessions,
+    mcp::{Sessions, StreamReply},
     origin::Origins,
-    running::Running,
+};
+
+use crate::{
+    calls::Calls,
+    mcp::{BridgedCalls, McpService},
 };
 
 /// How HTTP is served.
@@ -50,41 +54,41 @@ pub struct HttpServer {
     tasks: TaskTracker,
 }
 
-/// What ends a server, whatever handler it has.
+/// What ends a server.
 struct Control {
     engine: Arc<Engine>,
     sessions: Arc<Sessions>,
-    running: Arc<Running>,
+    calls: Arc<BridgedCalls<StreamReply>>,
     stopping: CancellationToken,
 }
 
 impl HttpServer {
-    /// Starts serving whoever comes as `caller`. MCP is answered by `handler`.
+    /// Starts serving whoever comes as `caller`. MCP is answered by `service`.
     pub async fn start(
         address: SocketAddr,
         engine: Arc<Engine>,
         caller: Caller,
-        handler: impl ServerHandler + Clone,
+        service: Arc<dyn McpService>,
         options: HttpOptions,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (most, write_timeout) = (options.connections, options.write_timeout);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             metrics: HttpMetrics::new(engine.metrics()),
             engine,
-            handler,
+            service,
             options,
             caller: Arc::new(caller),
             sessions: Arc::default(),
-            running: Arc::default(),
+            calls: Calls::of_many_clients(),
             unread: Arc::default(),
             stopping: CancellationToken::new(),
         });
         let control = Control {
             engine: Arc::clone(&shared.engine),
             sessions: Arc::clone(&shared.sessions),
-            running: Arc::clone(&shared.running),
+            calls: Arc::clone(&shared.calls),
             stopping: shared.stopping.clone(),
         };
         let tasks = TaskTracker::new();
@@ -129,7 +133,7 @@ impl HttpServer {
 
     /// Cancels what still runs.
     pub fn cancel_running(&self) {
-        self.control.running.cancel_all(CancelReason::Stopping);
+        self.control.calls.cancel_all(CancelReason::Stopping);
         self.control.sessions.cancel_running();
     }
 }

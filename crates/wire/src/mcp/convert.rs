@@ -2,11 +2,12 @@
 
 use pintle_contract::{ErrorCode, Fault, Stage};
 use pintle_engine::Outcome;
+use pintle_tool::Failure;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode as McpErrorCode, ErrorData};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A call's outcome as a result, or as an error of the protocol. The object of a success goes past the SDK
-/// (`HeldReply`), so its content is empty here.
+/// (`ResultBody`), so its content is empty here.
 pub(crate) fn tool_result(outcome: Outcome) -> Result<CallToolResult, ErrorData> {
     match outcome {
         Outcome::Success(_) => {
@@ -15,10 +16,7 @@ pub(crate) fn tool_result(outcome: Outcome) -> Result<CallToolResult, ErrorData>
             Ok(result)
         }
         Outcome::Declined(json, failure) => {
-            let mut object: Value = serde_json::from_str(json.get()).unwrap_or_default();
-            object["code"] = json!(failure.code);
-            object["message"] = json!(failure.message);
-            Ok(CallToolResult::error(vec![ContentBlock::text(object.to_string())]))
+            Ok(CallToolResult::error(vec![ContentBlock::text(with_failure(json.get(), &failure))]))
         }
         Outcome::Fault(fault) if is_protocol_failure(&fault) => Err(error(&fault)),
         Outcome::Fault(fault) => {
@@ -27,12 +25,21 @@ pub(crate) fn tool_result(outcome: Outcome) -> Result<CallToolResult, ErrorData>
     }
 }
 
-/// What a model cannot mend by calling the tool in another way.
+/// The text of a toolset's own object with the failure's code and message behind its members.
+fn with_failure(object: &str, failure: &Failure) -> String {
+    let added = json!({"code": failure.code, "message": failure.message}).to_string();
+    match (object.strip_suffix('}'), added.strip_prefix('{')) {
+        (Some("{"), _) | (None, _) | (_, None) => added,
+        (Some(members), Some(added)) => [members, ",", added].concat(),
+    }
+}
+
+/// What a model cannot correct by calling the tool in another way.
 fn is_protocol_failure(fault: &Fault) -> bool {
     fault.code == ErrorCode::InvalidRequest && fault.stage < Stage::Arguments
 }
 
-/// Whether the caller lacks a scope. A place that nobody may change is another matter.
+/// Whether the caller lacks a scope. A path that nobody may change is another matter.
 pub(crate) fn is_missing_scope(fault: &Fault) -> bool {
     fault.code == ErrorCode::Forbidden && fault.stage == Stage::Authorize
 }
@@ -52,4 +59,17 @@ pub(crate) fn resource_error(fault: &Fault, uri: &str) -> ErrorData {
         data["uri"] = json!(uri);
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_s_code_and_message_stand_behind_the_members_of_the_toolset_s_object() {
+        let failure = Failure { code: ErrorCode::NotFound, message: "no \"x\"".into(), took_effect: false };
+        let added = r#""code":"NOT_FOUND","message":"no \"x\""}"#;
+        assert_eq!(with_failure(r#"{"ok":false}"#, &failure), format!(r#"{{"ok":false,{added}"#));
+        assert_eq!(with_failure("{}", &failure), format!("{{{added}"));
+    }
 }

@@ -1,36 +1,36 @@
 //! The protocol's methods, answered from the engine.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use pintle_auth::Scopes;
-use pintle_contract::Meta;
-use pintle_engine::{
-    ArgumentReading, CallRequest, CancelReason, Catalogue, Engine, LARGE, Outcome, Resources, Target,
-    Transport, aside_if,
-};
+use pintle_contract::{Fault, Meta, Scopes, Stage};
+use pintle_engine::{ArgumentReading, Call, Catalogue, Engine, Outcome, Target};
+use pintle_tool::{CallContext, CancelReason, Resources, block_in_place_if};
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
-        Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestParams,
-        ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
-        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+        DiscoverResult, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+        Reference, Resource, ResourceTemplate, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    HeldReply, Origin, ToolJson,
+    McpRequest,
     clients::{ResultForm, added_arguments, form_for},
     convert,
     instructions::instructions,
     listing::{ListedTool, ToolNames, listing},
+    request::{HeldReply, ResultBody},
 };
 
 /// A reply carries a tool's result twice, and in the text each of its bytes may need an escape.
@@ -63,11 +63,13 @@ pub enum ResultsSetting {
 
 /// Serves the engine's tools and resources to one client. Cheap to clone.
 #[derive(Clone)]
-pub struct McpHandler {
+pub struct McpHandler(Arc<Shared>);
+
+struct Shared {
     engine: Arc<Engine>,
     options: McpOptions,
-    tools: Arc<Mutex<ToolView>>,
-    instructions: Arc<str>,
+    tools: Mutex<ToolView>,
+    instructions: String,
 }
 
 /// How the tools of a catalogue are listed.
@@ -89,17 +91,17 @@ impl McpHandler {
         let catalogue = engine.catalogue();
         let scopes = options.scopes.clone().unwrap_or_else(Scopes::everything);
         let listed = catalogue.listed(&scopes).map(|tool| tool.name.as_str()).collect();
-        let instructions = instructions(&listed).into();
-        let tools = ToolView::new(catalogue, options.tool_names);
-        Self { engine, options, tools: Arc::new(Mutex::new(tools)), instructions }
+        let instructions = instructions(&listed);
+        let tools = Mutex::new(ToolView::new(catalogue, options.tool_names));
+        Self(Arc::new(Shared { engine, options, tools, instructions }))
     }
 
     /// The tools as they are now.
     fn tools(&self) -> ToolView {
-        let now = self.engine.catalogue();
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.0.engine.catalogue();
+        let mut tools = self.0.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&tools.catalogue, &now) {
-            *tools = ToolView::new(now, self.options.tool_names);
+            *tools = ToolView::new(now, self.0.options.tool_names);
         }
         tools.clone()
     }
@@ -111,9 +113,10 @@ impl McpHandler {
         arguments: &mut JsonObject,
         context: &RequestContext<RoleServer>,
     ) -> Vec<String> {
-        let catalogue = self.engine.catalogue();
-        let Some(definition) =
-            catalogue.definition(tool).filter(|_| self.options.argument_reading == ArgumentReading::Lenient)
+        let catalogue = self.0.engine.catalogue();
+        let Some(definition) = catalogue
+            .definition(tool)
+            .filter(|_| self.0.options.argument_reading == ArgumentReading::Lenient)
         else {
             return Vec::new();
         };
@@ -127,7 +130,7 @@ impl McpHandler {
 
     /// How results are sent to the client of a request.
     fn result_form(&self, context: &RequestContext<RoleServer>) -> ResultForm {
-        match self.options.results {
+        match self.0.options.results {
             ResultsSetting::Json => ResultForm::Json,
             ResultsSetting::Text => ResultForm::Text,
             ResultsSetting::Auto => {
@@ -136,35 +139,30 @@ impl McpHandler {
         }
     }
 
-    /// Takes a request through the engine. The client's cancel, or its leaving, cancels the call.
+    /// Has the engine run a call, and keeps what its reply holds for the bridge. The client's cancel, or its leaving,
+    /// cancels the call.
     async fn call(
         &self,
         target: Target,
         (params, left_out): (Value, Vec<String>),
         context: &RequestContext<RoleServer>,
     ) -> Result<(Outcome, Option<MetaObject>), ErrorData> {
-        let origin = context.extensions.get::<Origin>().cloned();
-        let origin = origin.ok_or_else(|| ErrorData::internal_error("a request without an origin", None))?;
-        let asked = origin.asked;
-        asked.is_call.store(true, Ordering::Relaxed);
-        let cancel = Arc::clone(&origin.cancel);
+        let request = McpRequest::of(context)?;
+        let incoming = request.take()?;
+        let cancel = Arc::clone(incoming.cancel());
         let is_tool = matches!(target, Target::Tool(_));
-        let request = CallRequest {
-            id: origin.id,
-            caller: origin.caller,
-            transport: origin.transport,
+        let call = Call {
             target,
             params,
-            argument_reading: self.options.argument_reading,
+            argument_reading: self.0.options.argument_reading,
             left_out,
-            meta: meta(context).or(origin.meta),
-            idempotency_key: origin.idempotency_key,
-            cancel: origin.cancel,
-            progress: origin.progress,
+            meta: meta(context).or(request.meta().clone()),
+            idempotency_key: request.idempotency_key(),
+            progress: Some(request.progress()),
             reply_factor: REPLY_FACTOR,
         };
         // On the heap, because the SDK moves the whole of what it runs several times.
-        let mut call = Box::pin(self.engine.call(request));
+        let mut call = Box::pin(incoming.call(call));
         let reply = tokio::select! {
             reply = &mut call => reply,
             () = context.ct.cancelled() => {
@@ -172,20 +170,39 @@ impl McpHandler {
                 call.await
             }
         };
-        let result = match &reply.outcome {
+        let body = match &reply.outcome {
             Outcome::Success(json) if is_tool => {
-                Some(ToolJson { json: Arc::clone(json), form: self.result_form(context) })
+                Some(ResultBody::Tool(Arc::clone(json), self.result_form(context)))
             }
+            Outcome::Success(json) => Some(ResultBody::Resource(Arc::clone(json))),
             _ => None,
         };
-        asked.hold(HeldReply { result, reservation: reply.reservation });
+        request.hold(HeldReply { body, reservation: reply.reservation });
         let repaired = (!reply.repaired.is_empty()).then(|| repaired(&reply.repaired));
         Ok((reply.outcome, repaired))
     }
 
-    fn family(&self, uri: &str) -> Option<&Arc<dyn Resources>> {
-        let scheme = uri.split_once("://")?.0;
-        self.engine.resources().iter().find(|family| family.scheme() == scheme)
+    /// Has the engine answer a question about the server itself.
+    async fn query<T: Serialize, W: Future<Output = Result<T, Fault>>>(
+        &self,
+        route: &'static str,
+        context: &RequestContext<RoleServer>,
+        work: impl FnOnce(CallContext, Arc<[Arc<dyn Resources>]>) -> W,
+    ) -> Result<T, ErrorData> {
+        let request = McpRequest::of(context)?;
+        let incoming = request.take()?;
+        let (cancel, families) = (Arc::clone(incoming.cancel()), incoming.resources());
+        let mut query = Box::pin(incoming.query(route, |call| work(call, families)));
+        let answered = tokio::select! {
+            answered = &mut query => answered,
+            () = context.ct.cancelled() => {
+                cancel.cancel(CancelReason::Silent);
+                query.await
+            }
+        };
+        let (answer, reservation) = answered.map_err(|fault| convert::error(&fault))?;
+        request.hold(HeldReply { body: None, reservation });
+        Ok(answer)
     }
 }
 
@@ -206,13 +223,7 @@ fn meta(context: &RequestContext<RoleServer>) -> Meta {
     }
 }
 
-/// Over HTTP a missing scope shows in the status, and the body of such a response is an error of the protocol.
-fn is_http(context: &RequestContext<RoleServer>) -> bool {
-    let origin = context.extensions.get::<Origin>();
-    origin.is_some_and(|origin| matches!(origin.transport, Transport::Http { .. }))
-}
-
-/// Every list is told whole, so no cursor was ever given out.
+/// Every list is one page, so no cursor was ever given out.
 fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match page.and_then(|page| page.cursor) {
         None => Ok(()),
@@ -220,7 +231,7 @@ fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
-/// Tells a client of a session whenever the list of tools has changed, until it is gone.
+/// Notifies a client of a session whenever the list of tools has changed, until it is gone.
 async fn notify_of_changes(mut changes: watch::Receiver<u64>, client: Peer<RoleServer>) {
     /// How often a client that is gone is looked for.
     const LOOK: Duration = Duration::from_secs(60);
@@ -238,13 +249,13 @@ impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities =
             ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
-        if !self.engine.are_tools_fixed() {
+        if !self.0.engine.are_tools_fixed() {
             capabilities.tools.get_or_insert_default().list_changed = Some(true);
         }
-        let catalogue = self.engine.catalogue();
+        let catalogue = self.0.engine.catalogue();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("pintle", catalogue.tooling_version()).with_title("Pintle"))
-            .with_instructions(self.instructions.as_ref())
+            .with_instructions(self.0.instructions.as_str())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -254,13 +265,13 @@ impl ServerHandler for McpHandler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if !self.engine.are_tools_fixed() {
-            tokio::spawn(notify_of_changes(self.engine.tool_changes(), context.peer));
+        if !self.0.engine.are_tools_fixed() {
+            tokio::spawn(notify_of_changes(self.0.engine.tool_changes(), context.peer));
         }
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        if self.engine.are_tools_fixed() {
+        if self.0.engine.are_tools_fixed() {
             return None;
         }
         // Nothing else changes.
@@ -270,7 +281,7 @@ impl ServerHandler for McpHandler {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.engine.tool_changes();
+        let mut changes = self.0.engine.tool_changes();
         loop {
             tokio::select! {
                 () = subscription.cancelled() => return Ok(()),
@@ -281,29 +292,33 @@ impl ServerHandler for McpHandler {
         }
     }
 
+    async fn ping(&self, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.query("ping", &context, |_, _| async { Ok(()) }).await
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let discovered = DiscoverResult::from_server_info(versions, self.get_info());
+        self.query("discover", &context, |_, _| async { Ok(discovered) }).await
+    }
+
     async fn list_tools(
         &self,
         page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(page)?;
-        // The same step of a client as `mcp.discover`, so it goes the same way and leaves the same record.
-        if let (Outcome::Fault(fault), _) =
-            self.call(Target::Discover, (json!({}), Vec::new()), &context).await?
-        {
-            return Err(convert::error(&fault));
-        }
         let form = self.result_form(&context);
-        let everything = Scopes::everything();
-        let origin = context.extensions.get::<Origin>();
-        let scopes = origin.map_or(&everything, |origin| origin.caller.scopes());
-        let ToolView { catalogue, tools } = self.tools();
-        let listed = catalogue.listed(scopes).filter_map(|definition| {
-            let tool = tools.iter().find(|tool| tool.name == definition.name)?;
-            Some(tool.in_form(form).clone())
-        });
-        // What a client gets depends on its name and its scopes, and is `private` to caches unless that is said.
-        Ok(ListToolsResult::with_all_items(listed.collect()))
+        self.query("discover", &context, |call, _| async move {
+            let ToolView { catalogue, tools } = self.tools();
+            let listed = catalogue.listed(call.caller().scopes()).filter_map(|definition| {
+                let tool = tools.iter().find(|tool| tool.name == definition.name)?;
+                Some(tool.in_form(form).clone())
+            });
+            // What a client gets depends on its name and its scopes, and is `private` to caches unless that is said.
+            Ok(ListToolsResult::with_all_items(listed.collect()))
+        })
+        .await
     }
 
     async fn call_tool(
@@ -316,12 +331,12 @@ impl ServerHandler for McpHandler {
         let params = (Value::Object(arguments), left_out);
         let (outcome, meta) = self.call(Target::Tool(request.name.into_owned()), params, &context).await?;
         if let Outcome::Fault(fault) = &outcome
-            && is_http(&context)
+            && McpRequest::of(&context)?.shows_missing_scopes()
             && convert::is_missing_scope(fault)
         {
             return Err(convert::error(fault));
         }
-        let mut result = aside_if(outcome.is_large(), || convert::tool_result(outcome))?;
+        let mut result = block_in_place_if(outcome.is_large(), || convert::tool_result(outcome))?;
         result.meta = meta;
         Ok(result.into())
     }
@@ -332,31 +347,33 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         only_page(page)?;
-        let mut listed = Vec::new();
-        if let Some(origin) = context.extensions.get::<Origin>() {
-            for family in self.engine.resources() {
-                let entries = family.list(&origin.caller).await.map_err(|fault| convert::error(&fault))?;
+        self.query("list", &context, |call, families| async move {
+            let mut listed = Vec::new();
+            for family in families.iter() {
+                let entries = family.list(&call).await?.into_iter();
                 listed.extend(
-                    entries
-                        .into_iter()
-                        .map(|entry| Resource::new(entry.uri, entry.name).with_mime_type(entry.mime_type)),
+                    entries.map(|entry| Resource::new(entry.uri, entry.name).with_mime_type(entry.mime_type)),
                 );
             }
-        }
-        Ok(ListResourcesResult::with_all_items(listed))
+            Ok(ListResourcesResult::with_all_items(listed))
+        })
+        .await
     }
 
     async fn list_resource_templates(
         &self,
         page: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         only_page(page)?;
-        let families = self.engine.resources().iter();
-        let templates = families
-            .filter_map(|family| Some(ResourceTemplate::new(family.template()?, family.scheme())))
-            .collect();
-        Ok(ListResourceTemplatesResult::with_all_items(templates))
+        self.query("list", &context, |_, families| async move {
+            let templates = families
+                .iter()
+                .filter_map(|family| Some(ResourceTemplate::new(family.template()?, family.scheme())))
+                .collect();
+            Ok(ListResourceTemplatesResult::with_all_items(templates))
+        })
+        .await
     }
 
     async fn read_resource(
@@ -364,19 +381,12 @@ impl ServerHandler for McpHandler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let (outcome, _) =
-            self.call(Target::Resource, (json!({"uri": request.uri}), Vec::new()), &context).await?;
-        let json = match outcome {
-            Outcome::Success(json) | Outcome::Declined(json, _) => json,
-            Outcome::Fault(fault) => return Err(convert::resource_error(&fault, &request.uri)),
-        };
-        let parsed = aside_if(json.get().len() > LARGE, || serde_json::from_str(json.get()));
-        let mut content: Value = parsed.unwrap_or_default();
-        let text = content["text"].as_str().unwrap_or_default().to_owned();
-        let mime_type = content["mimeType"].take();
-        let contents = ResourceContents::text(text, request.uri)
-            .with_mime_type(mime_type.as_str().unwrap_or("application/json"));
-        Ok(ReadResourceResult::new(vec![contents]).into())
+        let params = (json!({"uri": request.uri}), Vec::new());
+        match self.call(Target::Resource, params, &context).await?.0 {
+            // The content goes past the SDK.
+            Outcome::Success(_) | Outcome::Declined(..) => Ok(ReadResourceResult::new(Vec::new()).into()),
+            Outcome::Fault(fault) => Err(convert::resource_error(&fault, &request.uri)),
+        }
     }
 
     async fn complete(
@@ -384,25 +394,29 @@ impl ServerHandler for McpHandler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let (Reference::Resource(reference), Some(origin)) =
-            (&request.r#ref, context.extensions.get::<Origin>())
-        else {
+        let Reference::Resource(reference) = &request.r#ref else {
             return Err(ErrorData::invalid_params("only resources can be completed", None));
         };
-        let Some(family) = self.family(&reference.uri) else {
-            return Err(ErrorData::invalid_params("there is no such resource template", None));
-        };
-        let variable = family.template().and_then(|template| template.split(['{', '}']).nth(1));
-        if variable.map(|variable| variable.trim_start_matches('+')) != Some(request.argument.name.as_str()) {
-            return Err(ErrorData::invalid_params("the resource template has no such variable", None));
-        }
-        let mut values = family.complete(&origin.caller, &request.argument.value).await;
-        let total = u32::try_from(values.len()).ok();
-        let has_more = values.len() > CompletionInfo::MAX_VALUES;
-        values.truncate(CompletionInfo::MAX_VALUES);
-        CompletionInfo::with_pagination(values, total, has_more)
-            .map(CompleteResult::new)
-            .map_err(|problem| ErrorData::internal_error(problem, None))
+        let scheme = reference.uri.split_once("://").map(|(scheme, _)| scheme.to_owned());
+        let argument = request.argument;
+        self.query("completion", &context, |call, families| async move {
+            let family = families.iter().find(|family| Some(family.scheme()) == scheme.as_deref());
+            let Some(family) = family else {
+                return Err(Fault::invalid(Stage::Arguments, "there is no such resource template"));
+            };
+            let variable = family.template().and_then(|template| template.split(['{', '}']).nth(1));
+            if variable.map(|variable| variable.trim_start_matches('+')) != Some(argument.name.as_str()) {
+                return Err(Fault::invalid(Stage::Arguments, "the resource template has no such variable"));
+            }
+            let mut values = family.complete(&call, &argument.value).await;
+            let total = u32::try_from(values.len()).ok();
+            let has_more = values.len() > CompletionInfo::MAX_VALUES;
+            values.truncate(CompletionInfo::MAX_VALUES);
+            CompletionInfo::with_pagination(values, total, has_more)
+                .map(CompleteResult::new)
+                .map_err(Fault::internal)
+        })
+        .await
     }
 
     /// Not offered, so it must not look as if the list were empty.

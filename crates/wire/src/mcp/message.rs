@@ -1,43 +1,36 @@
 //! Between frames and the SDK's messages.
 
-use pintle_contract::{Fault, PROTOCOL_VERSION_KEY, RequestId, Stage};
+use pintle_contract::{Fault, Stage};
 use pintle_engine::{Outcome, unread_replies};
+use pintle_rpc::{PROTOCOL_VERSION_KEY, RequestId};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientRequest, ErrorCode,
-    ErrorData, GetExtensions, JsonRpcMessage, MetaObject, NumberOrString, RequestMetaObject, ResultType,
-    ServerJsonRpcMessage, ServerResult,
+    CacheScope, CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
+    ErrorData, JsonRpcMessage, MetaObject, RequestMetaObject, ResultType, ServerJsonRpcMessage, ServerResult,
 };
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Origin, ToolJson, clients::ResultForm, convert};
+use super::{clients::ResultForm, convert, request::ResultBody};
 use crate::json_rpc;
 
-/// The SDK's form of a request under a number of ours. `Err` says what is wrong with the params.
-pub(crate) fn request(
-    method: &str,
-    params: Value,
-    number: i64,
-    origin: Origin,
-) -> Result<ClientJsonRpcMessage, String> {
-    let mut request = client_request(method, params, number)?;
-    if let Some(reply_stream) = origin.reply_stream.clone() {
-        request.extensions_mut().insert(reply_stream);
-    }
-    request.extensions_mut().insert(origin);
-    Ok(ClientJsonRpcMessage::request(request, NumberOrString::Number(number)))
-}
+/// The method of the handshake.
+pub(crate) const INITIALIZE: &str = "initialize";
+/// The method of a request that waits for notifications.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+const SUBSCRIPTION_KEY: &str = "\"io.modelcontextprotocol/subscriptionId\":";
 
+/// The SDK's form of a request. `Err` says what is wrong with the params.
+///
 /// The most frequent request is built by hand: the SDK would copy its arguments several times while it
 /// tries what kind of message it is.
-fn client_request(method: &str, mut params: Value, number: i64) -> Result<ClientRequest, String> {
+pub(crate) fn client_request(method: &str, mut params: Value) -> Result<ClientRequest, String> {
     let plain = params.as_object().is_some_and(|params| {
         params.keys().all(|key| matches!(key.as_str(), "name" | "arguments" | "_meta"))
     });
     if method == "tools/call" && plain {
         return call_request(&mut params);
     }
-    let message = json!({"jsonrpc": "2.0", "id": number, "method": method, "params": params});
+    let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
     let is_stateless = params_name_protocol(&message["params"]);
     match serde_json::from_value::<ClientJsonRpcMessage>(message) {
         // The SDK takes a method whose params it cannot read for one that it does not know.
@@ -67,7 +60,7 @@ fn is_offered(method: &str, is_stateless: bool) -> bool {
         | "resources/read"
         | "completion/complete" => true,
         "server/discover" => is_stateless,
-        "initialize" | "ping" => !is_stateless,
+        INITIALIZE | "ping" => !is_stateless,
         _ => false,
     }
 }
@@ -100,36 +93,63 @@ pub(crate) fn notification(method: &str, params: Value) -> Option<ClientJsonRpcM
     }
 }
 
-/// The SDK's form of the news that a request is cancelled.
+/// The SDK's form of the notification that a request is cancelled.
 pub(crate) fn cancelled(mut params: Value, number: i64) -> Option<ClientJsonRpcMessage> {
     params["requestId"] = json!(number);
     notification("notifications/cancelled", params)
 }
 
-/// The frame of a success. A tool's result may be given as JSON; then the SDK's object only says how it is to be told.
-pub(crate) fn result_frame(id: &RequestId, result: &ServerResult, tool_result: Option<&ToolJson>) -> String {
-    if let (ServerResult::CallToolResult(told), Some(json)) = (result, tool_result)
-        && let Ok(frame) = tool_result_frame(id, told, json)
-    {
-        return frame;
-    }
-    let ends_listening = matches!(result, ServerResult::SubscriptionsListenResult(_));
-    let mut json = result_json(result);
-    if ends_listening {
-        name_subscription(&mut json, |_| Some(id.clone()));
-    }
-    json_rpc::reply(Some(id), "result", &json)
+/// The SDK's form of a client's response; none if it cannot read it.
+pub(crate) fn response(message: Value) -> Option<ClientJsonRpcMessage> {
+    serde_json::from_value(message).ok()
+}
+
+/// The frame of a success. A result may be given as JSON; then the SDK's object only says what stands beside it.
+pub(crate) fn result_frame(
+    id: Option<&RequestId>,
+    result: &ServerResult,
+    body: Option<&ResultBody>,
+) -> String {
+    let written = match (result, body) {
+        (ServerResult::CallToolResult(sdk), Some(ResultBody::Tool(json, form))) => {
+            tool_result_frame(id, sdk.result_type.as_ref(), sdk.meta.as_ref(), json, *form).ok()
+        }
+        (ServerResult::ReadResourceResult(sdk), Some(ResultBody::Resource(json))) => {
+            let result = ResourceResult {
+                result_type: sdk.result_type.as_ref(),
+                ttl_ms: sdk.ttl_ms,
+                cache_scope: sdk.cache_scope.as_ref(),
+                contents: [json],
+            };
+            json_rpc::serialized_reply(id, "result", json.get().len() + 256, &result).ok()
+        }
+        _ => None,
+    };
+    written.unwrap_or_else(|| {
+        let ends_listening = matches!(result, ServerResult::SubscriptionsListenResult(_));
+        let mut json = result_json(result);
+        if ends_listening {
+            name_subscription(&mut json, |_| id.cloned());
+        }
+        json_rpc::reply(id, "result", &json)
+    })
 }
 
 /// The frame of a tool's result. As JSON it stands in it twice: as structured content, and again as text.
-fn tool_result_frame(id: &RequestId, told: &CallToolResult, tool: &ToolJson) -> serde_json::Result<String> {
-    let text = tool.json.get();
-    let is_structured = tool.form == ResultForm::Json;
+fn tool_result_frame(
+    id: Option<&RequestId>,
+    result_type: Option<&ResultType>,
+    meta: Option<&MetaObject>,
+    json: &RawValue,
+    form: ResultForm,
+) -> serde_json::Result<String> {
+    let text = json.get();
+    let is_structured = form == ResultForm::Json;
     let result = ToolResult {
-        result_type: told.result_type.as_ref(),
+        result_type,
         content: [TextBlock { r#type: "text", text }],
-        structured_content: is_structured.then_some(&*tool.json),
-        meta: told.meta.as_ref(),
+        structured_content: is_structured.then_some(json),
+        meta,
     };
     // In a string, each quote and each backslash of the JSON takes one byte more.
     let escapes = memchr::memchr2_iter(b'"', b'\\', text.as_bytes()).count();
@@ -155,26 +175,34 @@ struct TextBlock<'a> {
     text: &'a str,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceResult<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'a ResultType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_scope: Option<&'a CacheScope>,
+    contents: [&'a RawValue; 1],
+}
+
 /// The short reply that takes the place of an evicted one.
-pub(crate) fn evicted_frame(id: &RequestId, result: &ServerResult) -> String {
+pub(crate) fn evicted_frame(id: Option<&RequestId>, result: &ServerResult) -> String {
     let fault = unread_replies();
-    let ServerResult::CallToolResult(told) = result else { return error_frame(id, &convert::error(&fault)) };
+    let ServerResult::CallToolResult(sdk) = result else { return error_frame(id, &convert::error(&fault)) };
     match convert::tool_result(Outcome::Fault(fault)) {
         Ok(mut result) => {
-            result.result_type = told.result_type.clone();
-            json_rpc::reply(Some(id), "result", &to_json(&result))
+            result.result_type = sdk.result_type.clone();
+            json_rpc::reply(id, "result", &to_json(&result))
         }
         Err(error) => error_frame(id, &error),
     }
 }
 
-/// The method of a request that waits for news.
-pub(crate) const LISTEN: &str = "subscriptions/listen";
-const SUBSCRIPTION_KEY: &str = "\"io.modelcontextprotocol/subscriptionId\":";
-
-/// The frame of what the server says unasked. News name the request that listens for them, and the
-/// client knows that by its own id.
-pub(crate) fn told_frame(
+/// The frame of what the server says unasked. A notification names the request that listens for it, and the client
+/// knows that by its own id.
+pub(crate) fn notice_frame(
     message: &ServerJsonRpcMessage,
     id_of: impl FnOnce(i64) -> Option<RequestId>,
 ) -> String {
@@ -182,12 +210,12 @@ pub(crate) fn told_frame(
     if let JsonRpcMessage::Notification(_) = message {
         name_subscription(&mut frame, id_of);
     }
-    frame + "\n"
+    frame
 }
 
 /// Puts the client's id in the place of our number. A key with its quotes cannot be part of a string.
 fn name_subscription(json: &mut String, id_of: impl FnOnce(i64) -> Option<RequestId>) {
-    let Some(start) = json.find(SUBSCRIPTION_KEY).map(|place| place + SUBSCRIPTION_KEY.len()) else { return };
+    let Some(start) = json.find(SUBSCRIPTION_KEY).map(|start| start + SUBSCRIPTION_KEY.len()) else { return };
     let digits = json[start..].bytes().take_while(u8::is_ascii_digit).count();
     if let Some(id) = json[start..start + digits].parse().ok().and_then(id_of) {
         json.replace_range(start..start + digits, id.raw());
@@ -195,11 +223,11 @@ fn name_subscription(json: &mut String, id_of: impl FnOnce(i64) -> Option<Reques
 }
 
 /// The frame of an error. The SDK's own errors get the error object that all others have, too.
-pub(crate) fn error_frame(id: &RequestId, error: &ErrorData) -> String {
+pub(crate) fn error_frame(id: Option<&RequestId>, error: &ErrorData) -> String {
     let fault = fault_of(error);
-    let mut told = json!(error);
-    told["message"] = json!(fault.message);
-    match &mut told["data"] {
+    let mut object = json!(error);
+    object["message"] = json!(fault.message);
+    match &mut object["data"] {
         Value::Object(data) => {
             for (name, value) in json!(fault).as_object().into_iter().flatten() {
                 data.entry(name.as_str()).or_insert(value.clone());
@@ -207,7 +235,7 @@ pub(crate) fn error_frame(id: &RequestId, error: &ErrorData) -> String {
         }
         data => *data = json!(fault),
     }
-    json_rpc::reply(Some(id), "error", &told.to_string())
+    json_rpc::reply(id, "error", &object.to_string())
 }
 
 /// What an error of the SDK's means in the words of the table.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle_engine::Outlet;
+use pintle_wire::Outlet;
 use pintle_wire::{HttpServer, Pipe};
 
 use crate::{command_tools::RunningCommands, ready::ReadyFile};

@@ -2,8 +2,10 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use pintle_engine::{Caller, Engine, Outlet};
-use pintle_wire::{HttpOptions, HttpServer, ServerHandler};
+use pintle_engine::Engine;
+use pintle_tool::Caller;
+use pintle_wire::Outlet;
+use pintle_wire::{HttpOptions, HttpServer, McpService};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::{
@@ -19,7 +21,7 @@ use crate::{
 
 pub(super) async fn serve(
     engine: Arc<Engine>,
-    handler: impl ServerHandler + Clone,
+    service: Arc<dyn McpService>,
     serve: Serve,
     listen: ListenHttp,
     log: Option<Outlet>,
@@ -36,7 +38,7 @@ pub(super) async fn serve(
     };
     let caller = Caller::anonymous().restricted_to(serve.scopes.clone());
     let mut server =
-        HttpServer::start(listen.address, engine, caller, handler, options).await.map_err(problem)?;
+        HttpServer::start(listen.address, engine, caller, service, options).await.map_err(problem)?;
     let log = log.map(WatchedLog::new);
     let ready = ReadyFile::write(serve.ready_file.clone());
     if let Some(panel) = panel {

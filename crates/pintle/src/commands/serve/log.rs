@@ -2,7 +2,8 @@
 
 use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt};
 
-use pintle_engine::{CallLog, Level, Outlet};
+use pintle_engine::{CallLog, Level};
+use pintle_wire::Outlet;
 use pintle_wire::PatientFile;
 
 use super::panel::{call_line, is_watched};
@@ -30,7 +31,7 @@ impl Log {
         // A pipe that nobody reads is an error now, instead of a start that never ends.
         let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let file = OpenOptions::new().create(true).append(true).custom_flags(no_wait).open(path);
-        let outlet = file.and_then(|file| CallLog::outlet(PatientFile::from(file)));
+        let outlet = file.and_then(|file| Outlet::for_log(PatientFile::from(file)));
         let outlet = outlet.map_err(|error| {
             let problem = format!("cannot write the log file {}: {error}", path.display());
             serve.log_file_set_at.problem(problem)

@@ -10,9 +10,10 @@ mod stdio;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
-use pintle_engine::{Engine, Outlet};
+use pintle_engine::Engine;
 use pintle_fixtures::ConformanceHandler;
-use pintle_wire::McpHandler;
+use pintle_wire::Outlet;
+use pintle_wire::{McpHandler, McpService};
 
 use crate::{
     cli::{LogLevel, ServeArguments},
@@ -70,15 +71,13 @@ async fn serve_all(
     fixtures: bool,
 ) -> Result<ExitCode, String> {
     let handler = McpHandler::new(Arc::clone(&engine), serve.mcp.clone());
-    match (serve.listen.clone(), fixtures) {
-        (Listen::Stdio, false) => stdio::serve(engine, handler, serve, log, panel).await,
-        (Listen::Stdio, true) => {
-            stdio::serve(engine, ConformanceHandler::new(handler), serve, log, panel).await
-        }
-        (Listen::Http(listen), false) => http::serve(engine, handler, serve, listen, log, panel).await,
-        (Listen::Http(listen), true) => {
-            http::serve(engine, ConformanceHandler::new(handler), serve, listen, log, panel).await
-        }
+    let service: Arc<dyn McpService> = match fixtures {
+        true => Arc::new(ConformanceHandler::new(handler)),
+        false => Arc::new(handler),
+    };
+    match serve.listen.clone() {
+        Listen::Stdio => stdio::serve(engine, service, serve, log, panel).await,
+        Listen::Http(listen) => http::serve(engine, service, serve, listen, log, panel).await,
     }
 }
 

@@ -6,8 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle_engine::{Caller, Engine, Outlet};
-use pintle_wire::{Pipe, PipeOptions, ServerHandler};
+use pintle_engine::Engine;
+use pintle_tool::Caller;
+use pintle_wire::Outlet;
+use pintle_wire::{McpService, Pipe, PipeOptions};
 
 use super::{
     drain::{WatchedLog, drain, end_at_once, finish},
@@ -19,7 +21,7 @@ use crate::{notices, ready::ReadyFile, settings::Serve};
 
 pub(super) async fn serve(
     engine: Arc<Engine>,
-    handler: impl ServerHandler + Clone,
+    service: Arc<dyn McpService>,
     serve: Serve,
     log: Option<Outlet>,
     panel: Option<Panel>,
@@ -50,7 +52,7 @@ pub(super) async fn serve(
     let caller = Caller::local().restricted_to(serve.scopes.clone());
     let log = log.map(WatchedLog::new);
     let ready = ReadyFile::write(serve.ready_file.clone());
-    let mut pipe = Pipe::start(engine, caller, handler, input, outlet.clone(), options).map_err(problem)?;
+    let mut pipe = Pipe::start(engine, caller, service, input, outlet.clone(), options).map_err(problem)?;
     if let Some(panel) = panel {
         panel.show_for_stdio();
     }

@@ -7,8 +7,8 @@ use axum::{
     http::{HeaderMap, Response, StatusCode},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use pintle_contract::{Fault, PROTOCOL_VERSION_KEY, RequestId, Stage};
-use pintle_engine::Opened;
+use pintle_contract::{Fault, Stage};
+use pintle_rpc::{Opened, PROTOCOL_VERSION_KEY, RequestId};
 use rmcp::model::{ErrorCode, JsonObject, ProtocolVersion};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ pub(crate) enum Era {
 pub(crate) struct Violation {
     number: i32,
     pub(crate) fault: Fault,
-    /// What the protocol wants to be told besides.
+    /// What the protocol wants to be said besides.
     data: Option<Value>,
 }
 

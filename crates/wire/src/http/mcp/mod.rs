@@ -4,9 +4,12 @@
 mod headers;
 mod session;
 mod sessions;
-mod single;
+mod stateless;
+mod stream_reply;
 
 pub(crate) use sessions::Sessions;
+pub use stream_reply::ReplyStream;
+pub(crate) use stream_reply::StreamReply;
 
 use std::sync::Arc;
 
@@ -15,189 +18,130 @@ use axum::{
     extract::State,
     http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header},
 };
-use headers::Era;
-use pintle_contract::{Dialect, ErrorCode, Fault, RequestId, Stage};
-use pintle_engine::{Cancel, CancelReason, Message, Opened, ProgressSink, Refused};
-use rmcp::ServerHandler;
-use session::{NotTaken, Session};
+use headers::{Era, Violation};
+use pintle_contract::{ErrorCode, Fault, Stage};
+use pintle_engine::{Incoming, Received};
+use pintle_rpc::{Dialect, Opened};
+use pintle_tool::CancelReason;
+use session::Session;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Shared,
+    ServerState,
     accept::{Accepts, accepts_events},
     connection::Connection,
     facts::RequestFacts,
     layers::Framed,
-    refusal::{empty, frame_response},
+    refusal::{empty, error_status, json_response, refuse, refuse_with},
     respond::{event_response, respond},
-    stream::{EventId, EventStream, ReadStyle},
+    stream::{EventId, EventStream, ReadStyle, Watch},
 };
 use crate::{
+    calls::id_taken,
     json_rpc,
-    mcp::{Asked, McpProgress, Origin, message::LISTEN},
-    pipe::id_taken,
+    mcp::{INITIALIZE, NotTaken, Taken},
 };
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// The stream of the reply that a request waits for. Travels with the request to its handler.
-#[derive(Clone)]
-pub struct ReplyStream(Arc<EventStream>);
-
-impl ReplyStream {
-    /// Closes the connection of the stream. Its client may come back for the reply.
-    pub fn close(&self) {
-        self.0.send_reader_away();
-    }
-
-    /// The call cannot be refused for want of a scope any more, so its response may begin before its reply. For
-    /// calls that do not go through the engine, which says so itself.
-    pub fn authorized(&self) {
-        self.0.authorized();
-    }
-}
-
-/// How a client takes its reply.
-struct Reading {
+/// How a client reads its reply.
+struct ClientReading {
     accepts: Accepts,
     connection: Option<CancellationToken>,
-    facts: RequestFacts,
 }
 
-pub(crate) async fn post<H: ServerHandler + Clone>(
-    shared: Arc<Shared<H>>,
-    request: Framed,
-) -> Response<Body> {
-    let (parts, message) = request.into_parts();
-    let client = Reading {
-        accepts: Accepts::read(&parts.headers),
-        connection: Connection::of(&parts.extensions),
-        facts: RequestFacts::of(&parts.extensions),
-    };
+pub(crate) async fn post(shared: Arc<ServerState>, request: Framed) -> Response<Body> {
+    let (parts, received) = request.into_parts();
     let headers = parts.headers;
-    match message {
-        Message::Request(opened) if client.accepts.nothing() => {
+    let client =
+        ClientReading { accepts: Accepts::read(&headers), connection: Connection::of(&parts.extensions) };
+    match received {
+        Received::Request(incoming, _) if client.accepts.nothing() => {
             let message = "the reply is application/json or text/event-stream; accept both";
             let fault = Fault::invalid(Stage::Envelope, message);
-            let refused = Refused { id: opened.id, method: Some(opened.method), fault };
-            shared.refuse_with(StatusCode::NOT_ACCEPTABLE, refused, &client.facts).await
+            refuse_with(StatusCode::NOT_ACCEPTABLE, incoming, fault).await
         }
-        Message::Request(opened) if opened.dialect == Dialect::Mcp => {
-            answer(&shared, &headers, client, opened).await
+        Received::Request(incoming, opened) if opened.dialect == Dialect::Mcp => {
+            answer(&shared, &headers, client, incoming, opened).await
         }
-        Message::Request(opened) if opened.method == "$/cancelRequest" && opened.cancels.is_some() => {
+        Received::Request(incoming, opened)
+            if opened.method == "$/cancelRequest" && opened.cancels.is_some() =>
+        {
             let id = opened.id.clone();
-            match notice(&shared, &headers, opened, &client.facts).await {
-                Ok(()) => frame_response(StatusCode::OK, json_rpc::reply(id.as_ref(), "result", "{}")),
+            match notice(&shared, &headers, incoming, opened).await {
+                Ok(()) => json_response(StatusCode::OK, json_rpc::reply(id.as_ref(), "result", "{}")),
                 Err(response) => *response,
             }
         }
-        Message::Request(opened) => {
+        Received::Request(incoming, _) => {
             let fault = Fault::invalid(Stage::Method, "/mcp takes MCP only")
                 .hint("call a tool with tools/call; the direct dialect is at /rpc");
-            let refused = Refused { id: opened.id, method: Some(opened.method), fault };
-            shared.refuse(refused, &client.facts).await
+            refuse(incoming, fault).await
         }
-        Message::Notification(opened) => match notice(&shared, &headers, opened, &client.facts).await {
+        Received::Notification(incoming, opened) => match notice(&shared, &headers, incoming, opened).await {
             Ok(()) => empty(StatusCode::ACCEPTED),
             Err(response) => *response,
         },
-        Message::Response(response) => match session(&shared, &headers) {
+        Received::Refused(incoming, fault) => refuse(incoming, fault).await,
+        Received::Response(response) => match session(&shared, &headers) {
             Ok(session) => {
                 session.response(response).await;
                 empty(StatusCode::ACCEPTED)
             }
             Err((status, fault)) => {
-                shared.refuse_with(status, Refused { id: None, method: None, fault }, &client.facts).await
+                let facts = RequestFacts::of(&parts.extensions);
+                refuse_with(status, shared.unopened(&facts), fault).await
             }
         },
     }
 }
 
 /// Answers a request.
-async fn answer<H: ServerHandler + Clone>(
-    shared: &Arc<Shared<H>>,
+async fn answer(
+    shared: &Arc<ServerState>,
     headers: &HeaderMap,
-    client: Reading,
+    client: ClientReading,
+    incoming: Incoming,
     opened: Opened,
 ) -> Response<Body> {
-    let schema = |name: &str| shared.handler.get_tool(name).map(|tool| tool.input_schema);
-    let era = match headers::era(headers, &opened, schema) {
+    let era = match headers::era(headers, &opened, |name| shared.service.input_schema(name)) {
         Ok(era) => era,
-        Err(violation) => {
-            let fault = violation.fault.clone();
-            let refused = Refused { id: opened.id, method: Some(opened.method), fault };
-            shared.log_refusal(&refused, &client.facts).await;
-            return violation.response(refused.id.as_ref());
-        }
+        Err(violation) => return refuse_violation(incoming, violation).await,
     };
-    let Some(id) = opened.id.clone() else {
-        let fault = Fault::invalid(Stage::Envelope, "an MCP request needs an id");
-        let refused = Refused { id: None, method: Some(opened.method), fault };
-        return shared.refuse(refused, &client.facts).await;
-    };
+    if opened.id.is_none() {
+        return refuse(incoming, Fault::invalid(Stage::Envelope, "an MCP request needs an id")).await;
+    }
     match era {
-        Era::Stateless => answer_alone(shared, client, opened, id).await,
-        Era::Session if opened.method == "initialize" && !headers.contains_key(SESSION_ID) => {
-            open_session(shared, client, opened, id).await
+        Era::Stateless => stateless::answer(shared, client, incoming, opened).await,
+        Era::Session if opened.method == INITIALIZE && !headers.contains_key(SESSION_ID) => {
+            open_session(shared, client, incoming, opened).await
         }
         Era::Session => match session(shared, headers) {
-            Ok(session) => answer_in_session(shared, &session, client, opened, id).await,
-            Err((status, fault)) => {
-                let refused = Refused { id: Some(id), method: Some(opened.method), fault };
-                shared.refuse_with(status, refused, &client.facts).await
-            }
+            Ok(session) => answer_in_session(&session, client, incoming, opened).await,
+            Err((status, fault)) => refuse_with(status, incoming, fault).await,
         },
     }
 }
 
-async fn answer_alone<H: ServerHandler + Clone>(
-    shared: &Arc<Shared<H>>,
-    client: Reading,
+async fn open_session(
+    shared: &Arc<ServerState>,
+    client: ClientReading,
+    incoming: Incoming,
     opened: Opened,
-    id: RequestId,
-) -> Response<Body> {
-    let stream = EventStream::new(0, Arc::clone(&shared.unread));
-    stream.read_by(client.connection);
-    let (cancel, ticket) = shared.running.enter();
-    // Whoever only listens is let go when the server stops; everything else is answered.
-    let listens = opened.method == LISTEN;
-    let until = listens.then(|| shared.stopping.clone());
-    let end = CancellationToken::new();
-    let mut origin = origin(shared, &opened, &id, &stream, Arc::clone(&cancel), &client.facts);
-    origin.ticket = Some(Arc::new(ticket));
-    let (handler, method) = (shared.handler.clone(), opened.method);
-    let served =
-        single::serve(handler, &method, opened.params, id.clone(), Arc::clone(&stream), origin, end.clone());
-    if let Err(problem) = served {
-        let fault = Fault::invalid(Stage::Arguments, problem);
-        return refuse_inside(shared, id, method, fault, &client.facts).await;
-    }
-    let gone = move |_| {
-        cancel.cancel(CancelReason::Silent);
-        end.cancel();
-    };
-    respond(&stream, client.accepts, ReadStyle { until, ..ReadStyle::default() }, gone).await
-}
-
-async fn open_session<H: ServerHandler + Clone>(
-    shared: &Arc<Shared<H>>,
-    client: Reading,
-    opened: Opened,
-    id: RequestId,
 ) -> Response<Body> {
     if shared.stopping.is_cancelled() {
-        return refuse_inside(shared, id, opened.method, stopping(), &client.facts).await;
+        return refuse_inside(incoming, stopping()).await;
     }
-    let Some(session) = shared.sessions.open(Arc::clone(&shared.unread), shared.handler.clone()) else {
+    let (engine, unread) = (Arc::clone(&shared.engine), Arc::clone(&shared.unread));
+    let Some(session) = shared.sessions.open(engine, shared.service.as_ref(), unread) else {
         let fault = Fault::new(ErrorCode::QueueOverloaded, "there are too many sessions, all of them busy")
             .hint("try again in a moment");
-        return refuse_inside(shared, id, opened.method, fault, &client.facts).await;
+        return refuse_inside(incoming, fault).await;
     };
-    let mut response = answer_in_session(shared, &session, client, opened, id).await;
+    let mut response = answer_in_session(&session, client, incoming, opened).await;
     match HeaderValue::from_str(&session.id) {
-        Ok(value) if response.status() == StatusCode::OK && !session.has_failed() => {
+        Ok(value) if response.status() == StatusCode::OK && !session.bridge.has_failed() => {
             response.headers_mut().insert(SESSION_ID, value);
         }
         _ => {
@@ -207,33 +151,34 @@ async fn open_session<H: ServerHandler + Clone>(
     response
 }
 
-async fn answer_in_session<H: ServerHandler + Clone>(
-    shared: &Arc<Shared<H>>,
+async fn answer_in_session(
     session: &Arc<Session>,
-    client: Reading,
+    client: ClientReading,
+    incoming: Incoming,
     opened: Opened,
-    id: RequestId,
 ) -> Response<Body> {
-    let method = opened.method.clone();
-    let Some(cancel) = session.in_flight.enter(&id) else {
-        let refused = Refused { id: Some(id), method: Some(method), fault: id_taken() };
-        return shared.refuse(refused, &client.facts).await;
-    };
     let stream = session.new_stream();
     stream.read_by(client.connection);
-    let origin = origin(shared, &opened, &id, &stream, cancel, &client.facts);
-    let sent = session.request(&method, opened.params, id.clone(), Arc::clone(&stream), origin).await;
-    let number = match sent {
-        Ok(number) => number,
-        Err(not_taken) => {
-            session.in_flight.leave(&id);
-            let fault = match not_taken {
-                NotTaken::BadParams(problem) => Fault::invalid(Stage::Arguments, problem),
-                NotTaken::Over => stopping(),
-            };
-            return refuse_inside(shared, id, method, fault, &client.facts).await;
+    await_authorization(&stream, &opened.method);
+    let reply_to = StreamReply { stream: Arc::clone(&stream), status: error_status };
+    let extend = |extensions: &mut rmcp::model::Extensions| {
+        extensions.insert(ReplyStream(Arc::clone(&stream)));
+    };
+    let Taken { number, message } = match session.bridge.take(incoming, opened, reply_to, extend) {
+        Ok(taken) => taken,
+        Err(NotTaken::IdTaken(incoming)) => return refuse(incoming, id_taken()).await,
+        Err(NotTaken::BadParams(incoming, problem)) => {
+            return refuse_inside(incoming, Fault::invalid(Stage::Arguments, problem)).await;
         }
     };
+    if !session.bridge.send(message).await {
+        // The SDK has not seen it, so the message is still there to be refused.
+        let incoming = session.bridge.leave(number).and_then(|call| call.answer?.into_incoming());
+        return match incoming {
+            Some(incoming) => refuse_inside(incoming, stopping()).await,
+            None => empty(StatusCode::NOT_FOUND),
+        };
+    }
     // Kept until it is known to be answered at once.
     session.keep(&stream);
     let (watched, left) = (Arc::clone(session), Arc::clone(&stream));
@@ -244,72 +189,51 @@ async fn answer_in_session<H: ServerHandler + Clone>(
     response
 }
 
-fn origin<H>(
-    shared: &Shared<H>,
-    opened: &Opened,
-    id: &RequestId,
-    stream: &Arc<EventStream>,
-    cancel: Arc<Cancel>,
-    facts: &RequestFacts,
-) -> Origin {
-    // What needs scopes. The engine says when they are checked.
-    if matches!(opened.method.as_str(), "tools/call" | "resources/read") {
+/// A response waits for the engine to say that no scope is missing, if the method needs any: a missing one shows in the
+/// status.
+fn await_authorization(stream: &EventStream, method: &str) {
+    if matches!(method, "tools/call" | "resources/read") {
         stream.await_authorization();
-    }
-    let (engine, listener) = (Arc::clone(&shared.engine), Arc::clone(stream));
-    let progress: Arc<dyn ProgressSink> = Arc::new(McpProgress { engine, listener, id: id.clone() });
-    Origin {
-        id: Some(id.clone()),
-        asked: Asked::new(&shared.engine, facts.transport(), &opened.method, facts.frame_bytes),
-        caller: Arc::clone(&shared.caller),
-        transport: facts.transport(),
-        cancel,
-        meta: opened.meta.clone(),
-        idempotency_key: opened.idempotency_key.clone(),
-        progress: Some(progress),
-        reply_stream: Some(ReplyStream(Arc::clone(stream))),
-        ticket: None,
     }
 }
 
 /// Acts on a message that wants no reply.
-async fn notice<H: ServerHandler + Clone>(
-    shared: &Arc<Shared<H>>,
+async fn notice(
+    shared: &Arc<ServerState>,
     headers: &HeaderMap,
+    incoming: Incoming,
     opened: Opened,
-    facts: &RequestFacts,
 ) -> Result<(), Box<Response<Body>>> {
-    let refused = |fault| Refused { id: opened.id.clone(), method: Some(opened.method.clone()), fault };
     match headers::era_of_notification(headers, Some(&opened)) {
         // A request that stands alone is cancelled by closing its stream.
-        Ok(Era::Stateless) => return Ok(()),
-        Ok(Era::Session) => {}
-        Err(violation) => {
-            let refused = refused(violation.fault.clone());
-            shared.log_refusal(&refused, facts).await;
-            return Err(violation.response(refused.id.as_ref()).into());
+        Ok(Era::Stateless) => {
+            incoming.acknowledge("notification", 0).await;
+            return Ok(());
         }
+        Ok(Era::Session) => {}
+        Err(violation) => return Err(refuse_violation(incoming, violation).await.into()),
     }
     let session = match session(shared, headers) {
         Ok(session) => session,
-        Err((status, fault)) => {
-            return Err(shared.refuse_with(status, refused(fault), facts).await.into());
-        }
+        Err((status, fault)) => return Err(refuse_with(status, incoming, fault).await.into()),
     };
     match (&opened.cancels, opened.dialect) {
-        (Some(id), Dialect::Control) => {
-            session.in_flight.cancel(id, CancelReason::Asked);
-        }
+        (Some(id), Dialect::Control) => session.calls.cancel(id, CancelReason::Asked),
         (Some(id), _) => session.cancelled(opened.params, id).await,
         (None, _) => session.notification(&opened.method, opened.params).await,
     }
+    incoming.acknowledge("notification", 0).await;
     Ok(())
 }
 
-pub(crate) async fn get<H: ServerHandler + Clone>(
-    State(shared): State<Arc<Shared<H>>>,
-    request: Request<Body>,
-) -> Response<Body> {
+/// Refuses a request that the protocol forbids.
+async fn refuse_violation(incoming: Incoming, violation: Violation) -> Response<Body> {
+    let response = violation.response(incoming.id());
+    let _refused = incoming.refuse(violation.fault).await;
+    response
+}
+
+pub(crate) async fn get(State(shared): State<Arc<ServerState>>, request: Request<Body>) -> Response<Body> {
     let headers = request.headers();
     let facts = RequestFacts::of(request.extensions());
     if let Err(response) = in_session_era(&shared, headers, &facts).await {
@@ -322,7 +246,7 @@ pub(crate) async fn get<H: ServerHandler + Clone>(
     let session = match session(&shared, headers) {
         Ok(session) => session,
         Err((status, fault)) => {
-            return shared.refuse_with(status, Refused { id: None, method: None, fault }, &facts).await;
+            return refuse_with(status, shared.unopened(&facts), fault).await;
         }
     };
     let last = headers.get(LAST_EVENT_ID).map(|last| last.to_str().unwrap_or_default());
@@ -349,17 +273,14 @@ pub(crate) async fn get<H: ServerHandler + Clone>(
     stream.read_by(Connection::of(request.extensions()));
     event_response(match session.number_of(&stream) {
         Some(number) => {
-            let watch = super::stream::Watch::new(move || session.abandoned(number, stream, true));
+            let watch = Watch::new(move || session.abandoned(number, stream, true));
             reader.watched(watch)
         }
         None => reader,
     })
 }
 
-pub(crate) async fn delete<H: ServerHandler + Clone>(
-    State(shared): State<Arc<Shared<H>>>,
-    request: Request<Body>,
-) -> Response<Body> {
+pub(crate) async fn delete(State(shared): State<Arc<ServerState>>, request: Request<Body>) -> Response<Body> {
     let facts = RequestFacts::of(request.extensions());
     if let Err(response) = in_session_era(&shared, request.headers(), &facts).await {
         return *response;
@@ -369,14 +290,12 @@ pub(crate) async fn delete<H: ServerHandler + Clone>(
             shared.sessions.end(&session.id);
             empty(StatusCode::NO_CONTENT)
         }
-        Err((status, fault)) => {
-            shared.refuse_with(status, Refused { id: None, method: None, fault }, &facts).await
-        }
+        Err((status, fault)) => refuse_with(status, shared.unopened(&facts), fault).await,
     }
 }
 
 /// The session that a request belongs to.
-fn session<H>(shared: &Shared<H>, headers: &HeaderMap) -> Result<Arc<Session>, (StatusCode, Fault)> {
+fn session(shared: &ServerState, headers: &HeaderMap) -> Result<Arc<Session>, (StatusCode, Fault)> {
     let Some(id) = headers.get(SESSION_ID) else {
         let message = "the Mcp-Session-Id header is missing; `initialize` opens a session and gives its id";
         return Err((StatusCode::BAD_REQUEST, Fault::invalid(Stage::Envelope, message)));
@@ -389,15 +308,8 @@ fn session<H>(shared: &Shared<H>, headers: &HeaderMap) -> Result<Arc<Session>, (
 }
 
 /// Refuses a request with an error inside a 200: some clients end their session on anything else.
-async fn refuse_inside<H: ServerHandler + Clone>(
-    shared: &Shared<H>,
-    id: RequestId,
-    method: String,
-    fault: Fault,
-    facts: &RequestFacts,
-) -> Response<Body> {
-    let refused = Refused { id: Some(id), method: Some(method), fault };
-    shared.refuse_with(StatusCode::OK, refused, facts).await
+async fn refuse_inside(incoming: Incoming, fault: Fault) -> Response<Body> {
+    refuse_with(StatusCode::OK, incoming, fault).await
 }
 
 fn stopping() -> Fault {
@@ -408,8 +320,8 @@ fn stopping() -> Fault {
 }
 
 /// Checks that a request without a body belongs to a revision that has sessions.
-async fn in_session_era<H: ServerHandler + Clone>(
-    shared: &Shared<H>,
+async fn in_session_era(
+    shared: &ServerState,
     headers: &HeaderMap,
     facts: &RequestFacts,
 ) -> Result<(), Box<Response<Body>>> {
@@ -421,10 +333,6 @@ async fn in_session_era<H: ServerHandler + Clone>(
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             Err(response.into())
         }
-        Err(violation) => {
-            let refused = Refused { id: None, method: None, fault: violation.fault.clone() };
-            shared.log_refusal(&refused, facts).await;
-            Err(violation.response(None).into())
-        }
+        Err(violation) => Err(refuse_violation(shared.unopened(facts), violation).await.into()),
     }
 }

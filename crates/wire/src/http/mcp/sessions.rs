@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use pintle_engine::CancelReason;
-use rmcp::ServerHandler;
+use pintle_engine::Engine;
+use pintle_tool::CancelReason;
 use tokio_util::sync::CancellationToken;
 
 use super::session::Session;
-use crate::http::unread::UnreadReplies;
+use crate::{http::unread::UnreadReplies, mcp::McpService};
 
-/// How many sessions there may be; the one that was idle longest makes room for a new one.
+/// How many sessions there may be; the one that was idle longest is evicted for a new one.
 const MOST: usize = 4096;
 /// How long a session may be idle. Its client can open a new one at any time.
 const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -30,8 +30,9 @@ impl Sessions {
     /// Opens a session; none if there are too many, all of them busy.
     pub(crate) fn open(
         self: &Arc<Self>,
+        engine: Arc<Engine>,
+        service: &dyn McpService,
         unread: Arc<UnreadReplies>,
-        handler: impl ServerHandler,
     ) -> Option<Arc<Session>> {
         let mut sessions = self.lock();
         if sessions.len() >= MOST {
@@ -42,7 +43,7 @@ impl Sessions {
         }
         let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
         let all = Arc::clone(self);
-        let session = Session::open(Arc::clone(&id), unread, handler, move |session| {
+        let session = Session::open(Arc::clone(&id), engine, service, unread, move |session| {
             all.lock().remove(&session.id);
         });
         sessions.insert(id, Arc::clone(&session));
@@ -81,11 +82,11 @@ impl Sessions {
     /// Cancels what still runs.
     pub(crate) fn cancel_running(&self) {
         for session in self.all() {
-            session.in_flight.cancel_all(CancelReason::Stopping);
+            session.calls.cancel_all(CancelReason::Stopping);
         }
     }
 
-    /// Ends sessions that are idle for too long and lets go of what nobody reads, until told to stop.
+    /// Evicts sessions that are idle for too long, and replies that nobody reads, until the server stops.
     pub(crate) async fn look_after(self: Arc<Self>, stopping: CancellationToken) {
         loop {
             tokio::select! {

@@ -95,7 +95,7 @@ impl EventId {
 }
 
 impl Listener for Arc<EventStream> {
-    fn tell(&self, frame: String) {
+    fn notify(&self, frame: String) {
         self.push(frame);
     }
 
@@ -306,12 +306,7 @@ impl EventStream {
 impl State {
     fn add(&mut self, frame: String) {
         self.count += 1;
-        let mut json = frame.into_bytes();
-        // A frame ends with a newline on a pipe; an event has its own end.
-        while json.last() == Some(&b'\n') {
-            json.pop();
-        }
-        self.events.push_back(Event { number: self.count, json: json.into() });
+        self.events.push_back(Event { number: self.count, json: frame.into() });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use pintle_contract::RequestId;
+use crate::RequestId;
 
 /// How much of an overlong line is remembered at either end.
 const REMEMBERED: usize = 256;

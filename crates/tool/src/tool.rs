@@ -2,15 +2,61 @@
 
 use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc, time::Duration};
 
-use pintle_auth::{Access, Need};
-use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, Stage, ToolDefinition};
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use pintle_contract::{Access, Annotations, ClientHints, ErrorCode, Fault, Need, Stage, ToolDefinition};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{aside::aside_if, context::CallContext};
+use crate::{
+    blocking::block_in_place_if,
+    context::CallContext,
+    schema_of::{SchemaUse, schema_of, settle_integers},
+};
 
-/// One tool, in one file: what it says of itself, what it takes, what it gives, what it does.
+/// One tool, in one file: its definition, its input, its output, and what it does.
+///
+/// ```
+/// use pintle_contract::{Annotations, Fault};
+/// use pintle_tool::{CallContext, Tool, ToolOutput, erase};
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// /// Counts the words of a text.
+/// struct CountWords;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Input {
+///     /// The text.
+///     text: String,
+/// }
+///
+/// #[derive(Serialize, JsonSchema)]
+/// #[schemars(deny_unknown_fields)]
+/// struct Output {
+///     /// How many words it has.
+///     words: usize,
+/// }
+///
+/// impl ToolOutput for Output {}
+///
+/// impl Tool for CountWords {
+///     type Input = Input;
+///     type Output = Output;
+///
+///     const NAME: &'static str = "count_words";
+///     const TITLE: &'static str = "Count words";
+///     const DESCRIPTION: &'static str = "Counts the words of a text.";
+///     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+///
+///     async fn run(&self, input: Input, _: CallContext) -> Result<Output, Fault> {
+///         Ok(Output { words: input.text.split_whitespace().count() })
+///     }
+/// }
+///
+/// let tool = erase(CountWords);
+/// assert_eq!(tool.definition().input_schema["required"], serde_json::json!(["text"]));
+/// ```
 pub trait Tool: Send + Sync + 'static {
     /// The arguments. Must refuse unknown fields (`#[serde(deny_unknown_fields)]`).
     type Input: DeserializeOwned + JsonSchema + Send + 'static;
@@ -42,7 +88,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Reads the arguments, which have passed the input schema. A tool that takes large values moves
-    /// them out by hand: reading a JSON value from a JSON value would build all of it anew.
+    /// them out by hand: reading a JSON value from a JSON value would build all of it again.
     fn read_input(arguments: Value) -> Result<Self::Input, serde_json::Error> {
         serde_json::from_value(arguments)
     }
@@ -61,6 +107,27 @@ pub trait Tool: Send + Sync + 'static {
 }
 
 /// A result, which may be a failure in the toolset's own words.
+///
+/// ```
+/// use pintle_contract::ErrorCode;
+/// use pintle_tool::{Failure, ToolOutput};
+/// use schemars::JsonSchema;
+/// use serde::Serialize;
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Published {
+///     ok: bool,
+/// }
+///
+/// impl ToolOutput for Published {
+///     fn failure(&self) -> Option<Failure> {
+///         let message = "the backend refused the asset; change it and publish it again".into();
+///         (!self.ok).then(|| Failure { code: ErrorCode::UpstreamFailed, message, took_effect: false })
+///     }
+/// }
+///
+/// assert!(Published { ok: true }.failure().is_none());
+/// ```
 pub trait ToolOutput: Serialize + JsonSchema + Send {
     /// How other dialects should name the failure, if this is one.
     fn failure(&self) -> Option<Failure> {
@@ -96,7 +163,7 @@ pub struct Answer {
 
 impl Answer {
     /// Whether it tells of a failure after something was changed all the same.
-    pub(crate) fn took_effect(&self) -> bool {
+    pub fn took_effect(&self) -> bool {
         self.failure.as_ref().is_some_and(|failure| failure.took_effect)
     }
 }
@@ -106,7 +173,41 @@ impl Answer {
 #[serde(deny_unknown_fields)]
 pub struct NoArguments {}
 
-/// A tool with its types erased, as the engine holds it.
+/// A tool with its types erased, as those who serve tools hold it. [`erase`] makes one of a [`Tool`]; a tool whose schemas
+/// are known only at run time implements it itself.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pintle_contract::{Annotations, ClientHints, Fault, ToolDefinition};
+/// use pintle_tool::{Answer, DynTool, Prepared};
+/// use serde_json::{Value, json};
+///
+/// struct Constant(ToolDefinition);
+///
+/// impl DynTool for Constant {
+///     fn definition(&self) -> &ToolDefinition {
+///         &self.0
+///     }
+///
+///     fn prepare<'a>(&'a self, _: Value) -> Result<Prepared<'a>, Fault> {
+///         let answer = Answer { value: json!({"answer": 42}), failure: None, is_large: false };
+///         Ok(Prepared { access: Vec::new(), run: Box::new(|_| Box::pin(async { Ok(answer) })) })
+///     }
+/// }
+///
+/// let tool: Arc<dyn DynTool> = Arc::new(Constant(ToolDefinition {
+///     name: "answer".into(),
+///     title: "Answer".into(),
+///     description: "Gives the answer.".into(),
+///     input_schema: json!({"type": "object"}),
+///     output_schema: json!({"type": "object"}),
+///     annotations: Annotations::READ_ONLY,
+///     client_hints: ClientHints { always_load: false, max_result_chars: None },
+///     schema_version: 1,
+/// }));
+/// assert!(tool.prepare(json!({})).is_ok());
+/// ```
 pub trait DynTool: Send + Sync {
     /// What the tool says of itself.
     fn definition(&self) -> &ToolDefinition;
@@ -155,8 +256,8 @@ pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
         name: T::NAME.to_owned(),
         title: T::TITLE.to_owned(),
         description: T::DESCRIPTION.to_owned(),
-        input_schema: schema_of::<T::Input>(|settings| settings, SchemaUse::Input),
-        output_schema: schema_of::<T::Output>(SchemaSettings::for_serialize, SchemaUse::Output),
+        input_schema: schema_of::<T::Input>(SchemaUse::Input),
+        output_schema: schema_of::<T::Output>(SchemaUse::Output),
         annotations: T::ANNOTATIONS,
         client_hints: T::CLIENT_HINTS,
         schema_version: T::SCHEMA_VERSION,
@@ -193,96 +294,11 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
             Box::pin(async move {
                 let output = self.tool.run(input, call).await?;
                 let is_large = output.is_large();
-                let value = aside_if(is_large, || serde_json::to_value(&output))
+                let value = block_in_place_if(is_large, || serde_json::to_value(&output))
                     .map_err(|_| Fault::internal("the result could not be written as JSON"))?;
                 Ok(Answer { value, failure: output.failure(), is_large })
             })
         };
         Ok(Prepared { access, run: Box::new(run) })
-    }
-}
-
-/// A self-contained object schema: MCP wants `type: object` at the root, and clients differ in how
-/// well they follow references.
-fn schema_of<T: JsonSchema>(adjust: fn(SchemaSettings) -> SchemaSettings, schema_use: SchemaUse) -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.inline_subschemas = true;
-    settings.meta_schema = None;
-    let mut schema = SchemaGenerator::new(adjust(settings)).into_root_schema_for::<T>().to_value();
-    drop_rust_formats(&mut schema, schema_use);
-    if let Value::Object(map) = &mut schema {
-        map.remove("title");
-        map.remove("description");
-        map.entry("type").or_insert(json!("object"));
-        if !map.contains_key("anyOf") {
-            map.entry("properties").or_insert(json!({}));
-        }
-        map.sort_keys();
-    }
-    schema
-}
-
-/// Who sends what a schema describes.
-#[derive(Clone, Copy)]
-enum SchemaUse {
-    /// The caller: what is out of bounds is refused.
-    Input,
-    /// The tool: what it gives needs no bounds.
-    Output,
-}
-
-/// `uint32` and its like are no formats of JSON Schema, and some clients refuse what they do not know:
-/// their bounds say the same in words that all know.
-///
-/// No bound is beyond 2^53, up to which a JavaScript number is exact: clients would pass on a rounded one, and model
-/// APIs refuse a whole request for a bound that is no 64-bit integer.
-fn drop_rust_formats(schema: &mut Value, schema_use: SchemaUse) {
-    const LARGEST: i64 = (1 << 53) - 1;
-    match schema {
-        Value::Object(map) => {
-            let wide = |bound: Value| matches!(schema_use, SchemaUse::Input).then_some(bound);
-            let limits = match map.get("format").and_then(Value::as_str) {
-                Some("uint8") => Some((Some(json!(0)), Some(json!(u8::MAX)))),
-                Some("uint16") => Some((Some(json!(0)), Some(json!(u16::MAX)))),
-                Some("uint32") => Some((Some(json!(0)), Some(json!(u32::MAX)))),
-                Some("uint64" | "uint") => Some((Some(json!(0)), wide(json!(LARGEST)))),
-                Some("int32") => Some((Some(json!(i32::MIN)), Some(json!(i32::MAX)))),
-                Some("int64" | "int") => Some((wide(json!(-LARGEST)), wide(json!(LARGEST)))),
-                _ => None,
-            };
-            if let Some((minimum, maximum)) = limits {
-                map.remove("format");
-                for (name, limit) in [("minimum", minimum), ("maximum", maximum)] {
-                    if let Some(limit) = limit {
-                        map.entry(name).or_insert(limit);
-                    }
-                }
-            }
-            map.values_mut().for_each(|schema| drop_rust_formats(schema, schema_use));
-        }
-        Value::Array(items) => items.iter_mut().for_each(|schema| drop_rust_formats(schema, schema_use)),
-        _ => {}
-    }
-}
-
-/// JSON Schema calls 1.0 an integer; Rust does not. Writes such arguments as the integers that they are.
-fn settle_integers(arguments: &mut Value, schema: &Value) {
-    match arguments {
-        Value::Object(members) => {
-            for (name, value) in members {
-                settle_integers(value, &schema["properties"][name.as_str()]);
-            }
-        }
-        Value::Array(elements) if schema["items"]["type"] == "integer" => {
-            elements.iter_mut().for_each(|element| settle_integers(element, &schema["items"]));
-        }
-        // The schema has seen that it is whole.
-        number if number.is_f64() && schema["type"] == "integer" => {
-            *number = match number.as_f64().unwrap_or_default() {
-                float if float < 0.0 => json!(float as i64),
-                float => json!(float as u64),
-            };
-        }
-        _ => {}
     }
 }

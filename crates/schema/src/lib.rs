@@ -1,4 +1,7 @@
-//! Schemas, each compiled once, and mismatches told so that they teach.
+//! JSON Schemas, each compiled once, and mismatches that say what to change.
+//!
+//! A [`SchemaRegistry`] holds schemas by fingerprint, so that equal schemas share one validator. A [`CompiledSchema`]
+//! judges values; what does not match becomes a [`Fault`] that names the nearest known member and never quotes a value.
 
 use std::{
     collections::HashMap,
@@ -6,12 +9,8 @@ use std::{
 };
 
 use jsonschema::{Validator, error::ValidationErrorKind};
-use pintle_contract::{
-    ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_ID_PREFIX, TOOL_IO_SCHEMA, fingerprint, meant_by,
-};
+use pintle_contract::{ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_IO_SCHEMA, fingerprint, meant_by};
 use serde_json::{Value, json};
-
-use crate::catalogue::Catalogue;
 
 /// Schemas by fingerprint: tools that share a schema share its validator.
 #[derive(Default)]
@@ -29,7 +28,7 @@ impl SchemaRegistry {
     }
 
     /// A schema of our own, compiled when it is first used: most servers are asked for a few of their tools.
-    pub(crate) fn declare(&self, schema: &Value) -> Arc<CompiledSchema> {
+    pub fn declare(&self, schema: &Value) -> Arc<CompiledSchema> {
         let key = fingerprint(schema);
         let declare = || Arc::new(CompiledSchema { schema: schema.clone(), validator: OnceLock::new() });
         Arc::clone(self.lock().entry(key).or_insert_with(declare))
@@ -41,35 +40,13 @@ impl SchemaRegistry {
     }
 
     /// The validator of the params of `mcp.tool.invoke`, whatever tool they name.
-    pub(crate) fn load_invocation(&self) -> Result<Arc<CompiledSchema>, Fault> {
+    pub fn load_invocation(&self) -> Result<Arc<CompiledSchema>, Fault> {
         Ok(self.declare(&parse(TOOL_IO_SCHEMA)?))
-    }
-
-    /// The validators of an invocation of the tool with this id.
-    pub fn load_tool_io(&self, tool_id: &str, catalogue: &Catalogue) -> Result<ToolIo, Fault> {
-        let unknown = || Fault::invalid(Stage::Tool, "the tool id names no known tool");
-        let name = tool_id.strip_prefix(TOOL_ID_PREFIX).ok_or_else(unknown)?;
-        let tool = catalogue.find(name).ok_or_else(unknown)?;
-        Ok(ToolIo {
-            call: self.load_invocation()?,
-            input: Arc::clone(&tool.input),
-            output: Arc::clone(&tool.output),
-        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Fingerprint, Arc<CompiledSchema>>> {
         self.declared.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The validators of one tool's invocation.
-pub struct ToolIo {
-    /// Of the params of `mcp.tool.invoke`.
-    pub call: Arc<CompiledSchema>,
-    /// Of the tool's arguments.
-    pub input: Arc<CompiledSchema>,
-    /// Of the tool's result.
-    pub output: Arc<CompiledSchema>,
 }
 
 fn parse(schema: &str) -> Result<Value, Fault> {
@@ -120,21 +97,27 @@ impl CompiledSchema {
         found
     }
 
+    /// The fault of a value that does not match, if it does not; `subject` is what the value is called, `noun` what a
+    /// member of it is.
+    pub fn check(&self, value: &Value, stage: Stage, subject: &str, noun: &str) -> Option<Fault> {
+        (!self.accepts(value)).then(|| self.fault(value, stage, subject, noun))
+    }
+
     /// The fault of a value that does not match; `subject` is what the value is called.
     pub fn fault(&self, value: &Value, stage: Stage, subject: &str, noun: &str) -> Fault {
         const SHOWN: usize = 20;
         let mut mismatches = self.mismatches(value, noun);
         // A misspelt member leaves another one missing: what was written comes before what was not.
         mismatches.sort_by_key(|mismatch| !mismatch.message.starts_with("unknown"));
-        let told: Vec<&str> = mismatches.iter().take(3).map(|m| m.message.as_str()).collect();
-        let more = mismatches.len().saturating_sub(told.len());
+        let shown: Vec<&str> = mismatches.iter().take(3).map(|m| m.message.as_str()).collect();
+        let more = mismatches.len().saturating_sub(shown.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         let errors: Vec<Value> = mismatches
             .iter()
             .take(SHOWN)
             .map(|mismatch| json!({"path": mismatch.path, "msg": mismatch.message}))
             .collect();
-        let fault = Fault::invalid(stage, format!("{subject}: {}{more}", told.join("; ")))
+        let fault = Fault::invalid(stage, format!("{subject}: {}{more}", shown.join("; ")))
             .details(json!({ "errors": errors }));
         match self.describe_missing(value) {
             Some(hint) => fault.hint(hint),
@@ -172,10 +155,10 @@ impl CompiledSchema {
                 message: format!("{noun} `{}` is missing", property.as_str().unwrap_or_default()),
             }],
             _ => {
-                let place = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
+                let location = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
                 vec![Mismatch {
                     path: path.to_owned(),
-                    message: format!("{place}{}", error.masked_with("the value")),
+                    message: format!("{location}{}", error.masked_with("the value")),
                 }]
             }
         }
@@ -218,7 +201,6 @@ fn escape(segment: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::Toolset;
 
     fn schema() -> Value {
         json!({
@@ -239,21 +221,6 @@ mod tests {
         let first = registry.load(&json!({"type": "object", "minProperties": 1})).expect("compiles");
         let second = registry.load(&json!({"minProperties": 1, "type": "object"})).expect("compiles");
         assert!(Arc::ptr_eq(&first, &second));
-    }
-
-    #[test]
-    fn an_invocation_s_validators_are_those_of_the_tool_that_its_id_names() {
-        let registry = SchemaRegistry::default();
-        let tool = crate::read_resource::ReadResource::erased(Arc::new([]));
-        let catalogue =
-            Catalogue::new(vec![Toolset { tools: vec![tool], is_listed: true }], &registry, "test")
-                .expect("a catalogue");
-        let io = registry.load_tool_io("mcp.tool:resources/read", &catalogue).expect("a tool");
-        assert!(io.input.accepts(&json!({"uri": "x"})) && !io.input.accepts(&json!({"url": "x"})));
-        assert!(io.call.accepts(&json!({"tool": "mcp.tool:resources/read", "input": {"uri": "x"}})));
-        for unknown in ["resources/read", "mcp.tool:", "mcp.tool:nothing"] {
-            assert!(registry.load_tool_io(unknown, &catalogue).is_err(), "{unknown}");
-        }
     }
 
     #[test]

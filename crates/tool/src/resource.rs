@@ -3,10 +3,9 @@
 use std::{future::Future, pin::Pin};
 
 use percent_encoding::percent_decode_str;
-use pintle_auth::Access;
-use pintle_contract::{ErrorCode, Fault};
+use pintle_contract::{Access, ErrorCode, Fault};
 
-use crate::context::{CallContext, Caller};
+use crate::context::CallContext;
 
 /// A resource in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +31,43 @@ pub struct ResourceContent {
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The resources of one URI scheme.
+///
+/// ```
+/// use pintle_contract::Fault;
+/// use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
+///
+/// /// `greeting://{name}`: a greeting for anyone.
+/// struct Greetings;
+///
+/// impl Resources for Greetings {
+///     fn scheme(&self) -> &'static str {
+///         "greeting"
+///     }
+///
+///     fn template(&self) -> Option<&'static str> {
+///         Some("greeting://{name}")
+///     }
+///
+///     fn list<'a>(&'a self, _: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
+///         Box::pin(async { Ok(Vec::new()) })
+///     }
+///
+///     fn read<'a>(&'a self, _: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
+///         Box::pin(async move {
+///             let text = format!("Hello, {}!", decode_address(rest)?);
+///             Ok(ResourceContent { mime_type: "text/plain", text })
+///         })
+///     }
+///
+///     fn complete<'a>(&'a self, _: &'a CallContext, prefix: &'a str) -> Boxed<'a, Vec<String>> {
+///         let names = ["Ada", "Alan", "Grace"].into_iter().filter(|name| name.starts_with(prefix));
+///         let names = names.map(str::to_owned).collect();
+///         Box::pin(async { names })
+///     }
+/// }
+///
+/// assert_eq!(Greetings.template(), Some("greeting://{name}"));
+/// ```
 pub trait Resources: Send + Sync {
     /// The scheme, without `://`.
     fn scheme(&self) -> &'static str;
@@ -39,8 +75,8 @@ pub trait Resources: Send + Sync {
     /// The RFC 6570 template of their addresses, if they have variables.
     fn template(&self) -> Option<&'static str>;
 
-    /// What there is to read.
-    fn list<'a>(&'a self, caller: &'a Caller) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>>;
+    /// What there is to read, as far as the caller may.
+    fn list<'a>(&'a self, call: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>>;
 
     /// What the caller must be allowed to do to read a resource; `rest` is what follows `://` in its address.
     fn access(&self, _rest: &str) -> Result<Vec<Access>, Fault> {
@@ -51,7 +87,7 @@ pub trait Resources: Send + Sync {
     fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>>;
 
     /// Values of the template's variable that start with `prefix`.
-    fn complete<'a>(&'a self, caller: &'a Caller, prefix: &'a str) -> Boxed<'a, Vec<String>>;
+    fn complete<'a>(&'a self, call: &'a CallContext, prefix: &'a str) -> Boxed<'a, Vec<String>>;
 }
 
 /// What an encoded part of an address says.

@@ -12,7 +12,9 @@
 
 use std::{
     collections::VecDeque,
+    future::Future,
     io::{ErrorKind, Write},
+    pin::Pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -20,7 +22,7 @@ use std::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::budget::Reservation;
+use pintle_engine::{LogSink, Reservation};
 
 /// What every pipe takes whole, if it takes anything.
 const SMALL: usize = 4096;
@@ -43,6 +45,20 @@ pub struct LargeFrame {
     pub reservation: Reservation,
     /// What is written in its place if it is evicted.
     pub instead: String,
+}
+
+impl LogSink for Outlet {
+    fn write<'a>(&'a self, line: &'a [u8]) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            // A log that is gone must not end the calls that it is about.
+            let _ = Self::write(self, &[line]).await;
+            self.flush();
+        })
+    }
+
+    fn offer(&self, lines: &[&[u8]]) -> bool {
+        Self::offer(self, lines)
+    }
 }
 
 struct Shared {
@@ -135,6 +151,13 @@ impl Outlet {
             .name(name.to_owned())
             .spawn(move || shared.write_all_to(&mut stream, linger))?;
         Ok(outlet)
+    }
+
+    /// An outlet that suits a log: it gathers records for a moment before it writes them.
+    pub fn for_log(stream: impl Write + Send + 'static) -> std::io::Result<Self> {
+        const CAPACITY: usize = 8 << 20;
+        const LINGER: Duration = Duration::from_millis(5);
+        Self::new("pintle-log", stream, CAPACITY, LINGER)
     }
 
     /// Adds a frame, once the buffer has capacity. It goes out at the next [`Outlet::flush`].

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::number::decimal;
+use pintle_contract::decimal;
 
 /// The id of one request.
 ///
@@ -10,7 +10,7 @@ use crate::number::decimal;
 /// `1.0` and `"1"` are the same id, and numbers too large for a float still differ.
 ///
 /// ```
-/// use pintle_contract::RequestId;
+/// use pintle_rpc::RequestId;
 ///
 /// let number = RequestId::from_json("1e3").unwrap();
 /// assert_eq!(number.raw(), "1e3");

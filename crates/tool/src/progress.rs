@@ -1,4 +1,4 @@
-//! Telling the caller how far the work is: seldom, in order, and never after the reply.
+//! Reporting to the caller how far the work is: throttled, in order, and never after the reply.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -52,6 +52,24 @@ pub struct ProgressEvent {
 }
 
 /// Takes events to one caller. Must not block.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use pintle_tool::{ProgressEvent, ProgressSink};
+/// use serde_json::Value;
+///
+/// /// Keeps the latest message.
+/// #[derive(Default)]
+/// struct Latest(Mutex<String>);
+///
+/// impl ProgressSink for Latest {
+///     fn emit(&self, _token: &Value, tool: &str, event: &ProgressEvent) {
+///         *self.0.lock().unwrap() = format!("{tool}: {}", event.message);
+///     }
+/// }
+/// # let _: &dyn ProgressSink = &Latest::default();
+/// ```
 pub trait ProgressSink: Send + Sync {
     /// Sends one event of `tool`; `token` is what the caller will know it by.
     fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent);
@@ -61,7 +79,7 @@ pub trait ProgressSink: Send + Sync {
     fn authorized(&self) {}
 }
 
-/// A call's voice while it runs.
+/// Reports how far a call is. Cheap to clone.
 #[derive(Clone)]
 pub struct Progress(Option<Arc<Gate>>);
 
@@ -83,8 +101,8 @@ struct GateState {
 }
 
 impl Progress {
-    /// For a caller that can be told and asked for it, or not.
-    pub(crate) fn new(sink: Option<Arc<dyn ProgressSink>>, token: Option<&Value>, tool: &str) -> Self {
+    /// Reports to `sink` under `token`, if the caller has both.
+    pub fn new(sink: Option<Arc<dyn ProgressSink>>, token: Option<&Value>, tool: &str) -> Self {
         Self(sink.zip(token).map(|(sink, token)| {
             Arc::new(Gate {
                 sink,
@@ -103,7 +121,7 @@ impl Progress {
     }
 
     /// For work that nobody follows.
-    pub(crate) fn silent() -> Self {
+    pub fn silent() -> Self {
         Self(None)
     }
 
@@ -132,8 +150,8 @@ impl Progress {
         }
     }
 
-    /// Ends the telling. The latest event still goes out if the work came to its own end.
-    pub(crate) fn close(&self, work_ended: bool) {
+    /// Ends the reports. The latest event still goes out if the work came to its own end.
+    pub fn close(&self, work_ended: bool) {
         let Some(gate) = &self.0 else { return };
         let mut state = gate.lock();
         if work_ended {

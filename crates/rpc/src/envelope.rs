@@ -1,15 +1,15 @@
-//! Step 2: from the bytes of a frame to a message with a well-formed envelope.
+//! From the bytes of a frame to a message with a well-formed envelope.
 
 use std::fmt;
 
-use pintle_contract::{Dialect, Fault, Meta, RequestId, Stage, inexact_number};
+use pintle_contract::{Fault, Meta, Stage, inexact_number};
 use serde::{
     Deserialize,
     de::{Deserializer as _, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::schema::CompiledSchema;
+use crate::{Dialect, RequestId};
 
 /// What happens to a message whose envelope is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,8 +64,24 @@ pub struct Refused {
     pub fault: Fault,
 }
 
-/// Opens a frame.
-pub(crate) fn open(frame: &[u8], schema: &CompiledSchema, mode: EnvelopeMode) -> Result<Message, Refused> {
+/// Opens a frame. `judge` says what is wrong with the members of the outer object, if anything is: that is for a JSON
+/// Schema to say (`pintle_contract::ENVELOPE_SCHEMA`), and this crate has no validator of its own.
+///
+/// ```
+/// use pintle_rpc::{EnvelopeMode, Message, open};
+///
+/// let frame = br#"{"jsonrpc":"2.0","id":7,"method":"text.read","params":{"path":"a.txt"}}"#;
+/// match open(frame, |_| None, EnvelopeMode::Enforce) {
+///     Ok(Message::Request(opened)) => assert_eq!(opened.id.unwrap().raw(), "7"),
+///     other => panic!("{other:?}"),
+/// }
+/// assert!(open(b"not JSON", |_| None, EnvelopeMode::Enforce).is_err());
+/// ```
+pub fn open(
+    frame: &[u8],
+    judge: impl FnOnce(&Value) -> Option<Fault>,
+    mode: EnvelopeMode,
+) -> Result<Message, Refused> {
     let text = std::str::from_utf8(frame).map_err(|error| {
         let place = error.valid_up_to() + 1;
         let message = format!("the frame is not UTF-8: byte {place} is wrong");
@@ -92,7 +108,7 @@ pub(crate) fn open(frame: &[u8], schema: &CompiledSchema, mode: EnvelopeMode) ->
         return Err(Refused { id, method, fault });
     }
     let fields = Value::Object(fields.map);
-    let fault = check(&fields, schema, id.as_ref(), dialect);
+    let fault = judge(&fields).or_else(|| check_id(id.as_ref(), dialect));
     let (method, dialect, shadowed) = match (method, dialect, fault) {
         (Some(method), Some(dialect), None) => (method, dialect, None),
         (Some(method), Some(dialect), Some(fault)) if mode == EnvelopeMode::Shadow => {
@@ -136,22 +152,14 @@ fn may_lack_id(method: &str) -> bool {
     method.starts_with("notifications/") || method == "$/cancelRequest"
 }
 
-fn check(
-    fields: &Value,
-    schema: &CompiledSchema,
-    id: Option<&RequestId>,
-    dialect: Option<Dialect>,
-) -> Option<Fault> {
-    if !schema.accepts(fields) {
-        return Some(schema.fault(fields, Stage::Envelope, "the envelope is wrong", "field"));
-    }
-    if dialect == Some(Dialect::Mcp) && id.is_some_and(RequestId::is_fractional) {
-        return Some(Fault::invalid(
+fn check_id(id: Option<&RequestId>, dialect: Option<Dialect>) -> Option<Fault> {
+    let is_wrong = dialect == Some(Dialect::Mcp) && id.is_some_and(RequestId::is_fractional);
+    is_wrong.then(|| {
+        Fault::invalid(
             Stage::Envelope,
             "the envelope is wrong: `id` has a fractional part; MCP ids are strings or whole numbers",
-        ));
-    }
-    None
+        )
+    })
 }
 
 /// The id that a cancel names, as it was written: reading it as a number might change it.
@@ -364,11 +372,12 @@ fn id_value(raw: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::SchemaRegistry;
+    use pintle_schema::SchemaRegistry;
 
     fn open_text(frame: &[u8], mode: EnvelopeMode) -> Result<Message, Refused> {
         let schema = SchemaRegistry::default().load_envelope().expect("compiles");
-        open(frame, &schema, mode)
+        let judge = |fields: &Value| schema.check(fields, Stage::Envelope, "the envelope is wrong", "field");
+        open(frame, judge, mode)
     }
 
     fn refusal(frame: &str) -> (i32, Option<String>) {

@@ -5,8 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use pintle_auth::{Access, Scopes};
-use pintle_contract::{ErrorCode, Fault, Stage};
+use pintle_contract::{Access, ErrorCode, Fault, Scopes, Stage};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -64,15 +63,25 @@ impl Caller {
 /// The circumstances of one call. Cheap to clone; the call's slot is free once every clone is gone.
 #[derive(Clone)]
 pub struct CallContext {
-    pub(crate) caller: Arc<Caller>,
+    parts: Arc<CallParts>,
+}
+
+/// What those who serve tools put into a [`CallContext`].
+pub struct CallParts {
+    /// Who is calling.
+    pub caller: Arc<Caller>,
     /// Fires when the call is cancelled, over its deadline or answered: whatever still works may stop.
-    pub(crate) ended: CancellationToken,
-    pub(crate) progress: Progress,
-    pub(crate) cancel: Arc<Cancel>,
-    pub(crate) _slot: Option<Arc<OwnedSemaphorePermit>>,
-    pub(crate) largest_result: usize,
+    pub ended: CancellationToken,
+    /// Where progress goes.
+    pub progress: Progress,
+    /// The call's one switch.
+    pub cancel: Arc<Cancel>,
+    /// The slot that the call occupies, free again when the last clone of the context is dropped.
+    pub slot: Option<OwnedSemaphorePermit>,
+    /// How many bytes a result may have.
+    pub largest_result: usize,
     /// Arguments with what the caller wrote for them, where that was no JSON and the tool said what it means.
-    pub(crate) reread: Arc<[(String, String)]>,
+    pub reread: Vec<(String, String)>,
 }
 
 /// The fault of a result that has, or would have, so many bytes.
@@ -86,54 +95,58 @@ pub fn result_too_large(bytes: usize, limit: usize) -> Fault {
 }
 
 impl CallContext {
-    /// The circumstances of work that is done outside any queue, such as completing what somebody types: nobody
-    /// can end it, and it tells no progress.
-    pub fn apart(caller: Caller) -> Self {
-        Self {
+    /// The context of a call.
+    pub fn new(parts: CallParts) -> Self {
+        Self { parts: Arc::new(parts) }
+    }
+
+    /// A context outside any server, for tests of a toolset: no slot, no deadline, no progress.
+    pub fn detached(caller: Caller) -> Self {
+        Self::new(CallParts {
             caller: Arc::new(caller),
             ended: CancellationToken::new(),
             progress: Progress::silent(),
             cancel: Arc::default(),
-            _slot: None,
+            slot: None,
             largest_result: usize::MAX,
-            reread: Arc::default(),
-        }
+            reread: Vec::new(),
+        })
     }
 
     /// How many bytes a result may have. What a caller could ask for without end is refused before it is gathered.
     pub fn largest_result(&self) -> usize {
-        self.largest_result
+        self.parts.largest_result
     }
 
     /// What the caller wrote for an argument whose meaning [`Tool::reread`](crate::Tool::reread) gave.
     pub fn reread(&self, argument: &str) -> Option<&str> {
-        self.reread.iter().find(|(name, _)| name == argument).map(|(_, text)| text.as_str())
+        self.parts.reread.iter().find(|(name, _)| name == argument).map(|(_, text)| text.as_str())
     }
 
     /// Who is calling.
     pub fn caller(&self) -> &Caller {
-        &self.caller
+        &self.parts.caller
     }
 
     /// Tells the caller how far the work is.
     pub fn progress(&self) -> &Progress {
-        &self.progress
+        &self.parts.progress
     }
 
     /// Fires when nobody waits for the work any more: the call was cancelled or is over its deadline.
     pub fn ended(&self) -> &CancellationToken {
-        &self.ended
+        &self.parts.ended
     }
 
     /// Whether nobody waits for the work any more. Long computations ask now and then.
     pub fn has_ended(&self) -> bool {
-        self.ended.is_cancelled()
+        self.parts.ended.is_cancelled()
     }
 
     /// To be asked once, right before a change that cannot be undone. If this says yes, the call can be neither
     /// cancelled nor timed out any more, and its caller is told what came of it; if no, nothing may happen.
     pub fn commit(&self) -> bool {
-        self.cancel.commit()
+        self.parts.cancel.commit()
     }
 
     /// Runs a computation where it may take its time. A tool must not compute for more than about a

@@ -1,8 +1,11 @@
-//! Scopes, and what they cover.
+//! Who may do what.
+//!
+//! A **scope** is one permission: `read:/notes/`, `write:/src/*`, `assets:publish`. An **access** is what a call is about
+//! to do. A caller's **scopes** cover an access or they do not; what no scope covers is denied.
 
 use std::{borrow::Cow, fmt};
 
-use pintle_contract::WorkspacePath;
+use crate::WorkspacePath;
 
 /// What is done to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,265 @@
+//! A client's message, from the moment it was received until its record is in the log.
+//!
+//! [`Engine::receive`] opens a frame and hands out an [`Incoming`]. Whatever is to become of the message is a method
+//! that consumes it: a call, a query, a refusal, an acknowledgement. Each of them writes the one log record. A message
+//! that is dropped instead is logged as cancelled, so no transport can leave one unlogged.
+
+use std::{fmt, future::Future, panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+use pintle_contract::{ErrorCode, Fault, Meta, Stage};
+use pintle_rpc::{Message, Opened, Refused, RequestId, open};
+use pintle_tool::{CallContext, CallParts, Caller, Cancel, Progress, ProgressSink, Resources};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    admission::Admitted,
+    budget::Reservation,
+    engine::Engine,
+    outcome::{Outcome, Reply, json_size},
+    record::Record,
+    run::{panicked, until_ended},
+};
+
+/// The way by which a message came, as the log names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transport {
+    /// The name of the transport.
+    pub name: &'static str,
+    /// The `x-request-id` of an HTTP request, with which an operator finds the call in a proxy's log.
+    pub http_request_id: Option<Arc<str>>,
+}
+
+impl Transport {
+    /// A transport without a request id of its own.
+    pub const fn named(name: &'static str) -> Self {
+        Self { name, http_request_id: None }
+    }
+}
+
+/// What a frame turned out to be.
+pub enum Received {
+    /// It wants one reply.
+    Request(Incoming, Opened),
+    /// It wants no reply.
+    Notification(Incoming, Opened),
+    /// It answers something that the server asked; it is no message to be logged.
+    Response(Value),
+    /// It cannot be acted on, and says why. To be given to [`Incoming::refuse`].
+    Refused(Incoming, Fault),
+}
+
+/// What a call is aimed at.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A tool, by name; the params are its arguments.
+    Tool(String),
+    /// `mcp.tool.invoke`: the params name the tool.
+    Invoke,
+    /// `mcp.discover`: the list of tools.
+    Discover,
+    /// A resource; the params name its address.
+    Resource,
+}
+
+/// How arguments are read that do not match their schema as they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ArgumentReading {
+    /// They are refused.
+    #[default]
+    Strict,
+    /// What a client wrote as a JSON text is converted where the schema leaves no doubt.
+    Lenient,
+}
+
+/// What is to be called, and how.
+pub struct Call {
+    /// What it is aimed at.
+    pub target: Target,
+    /// The arguments.
+    pub params: Value,
+    /// How the arguments are read.
+    pub argument_reading: ArgumentReading,
+    /// The names of arguments that were left out before: the client had added them to what its model wrote.
+    pub left_out: Vec<String>,
+    /// What it says about itself.
+    pub meta: Meta,
+    /// The key under which its outcome is to be kept.
+    pub idempotency_key: Option<String>,
+    /// Where progress goes, if the caller can receive any; it is sent if `meta` has a token.
+    pub progress: Option<Arc<dyn ProgressSink>>,
+    /// How many bytes the reply takes at most, as a multiple of the result's: what its reservation is made for.
+    pub reply_factor: usize,
+}
+
+/// A received message that is neither answered nor logged yet.
+#[must_use = "a message that is dropped is logged as cancelled"]
+pub struct Incoming {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) cancel: Arc<Cancel>,
+    pub(crate) record: Record,
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("record", &self.record).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Step 2: opens a frame.
+    pub fn receive(self: &Arc<Self>, frame: &[u8], caller: &Arc<Caller>, transport: &Transport) -> Received {
+        let judge = |fields: &Value| {
+            self.envelope_schema.check(fields, Stage::Envelope, "the envelope is wrong", "field")
+        };
+        let incoming = |id, method| {
+            let mut incoming = self.unopened(caller, transport, id, frame.len());
+            incoming.record.method = method;
+            incoming
+        };
+        match open(frame, judge, self.options.envelope) {
+            Ok(Message::Response(response)) => Received::Response(response),
+            Ok(Message::Request(mut opened)) => {
+                let mut incoming = incoming(opened.id.clone(), Some(opened.method.clone()));
+                incoming.record.shadowed = opened.shadowed.take();
+                Received::Request(incoming, opened)
+            }
+            Ok(Message::Notification(mut opened)) => {
+                let mut incoming = incoming(opened.id.clone(), Some(opened.method.clone()));
+                incoming.record.shadowed = opened.shadowed.take();
+                Received::Notification(incoming, opened)
+            }
+            Err(Refused { id, method, fault }) => Received::Refused(incoming(id, method), fault),
+        }
+    }
+
+    /// A message that was not opened, for those who refuse it by its size or its head, or make it in this process.
+    pub fn unopened(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        transport: &Transport,
+        id: Option<RequestId>,
+        bytes: usize,
+    ) -> Incoming {
+        Incoming {
+            engine: Arc::clone(self),
+            caller: Arc::clone(caller),
+            cancel: Arc::default(),
+            record: Record::new(Arc::clone(self), transport.clone(), id, bytes),
+        }
+    }
+}
+
+impl Incoming {
+    /// The id of the request, if it has one.
+    pub fn id(&self) -> Option<&RequestId> {
+        self.record.id.as_ref()
+    }
+
+    /// The method, if the frame shows one.
+    pub fn method(&self) -> Option<&str> {
+        self.record.method.as_deref()
+    }
+
+    /// The switch that cancels whatever becomes of the message.
+    pub fn cancel(&self) -> &Arc<Cancel> {
+        &self.cancel
+    }
+
+    /// Who sent it.
+    pub fn caller(&self) -> &Arc<Caller> {
+        &self.caller
+    }
+
+    /// The way by which it came.
+    pub fn transport(&self) -> &Transport {
+        &self.record.transport
+    }
+
+    /// Refuses it before it becomes a call.
+    pub async fn refuse(self, fault: Fault) -> Outcome {
+        let outcome = Outcome::Fault(fault);
+        self.record.finish_as("envelope", &outcome).await;
+        outcome
+    }
+
+    /// Notes that it was acted on, where there is nothing to run: a notification, or a handshake that the protocol's
+    /// SDK answers. It occupies no slot.
+    pub async fn acknowledge(self, route: &'static str, output_bytes: usize) {
+        self.record.finish_ok(route, output_bytes).await;
+    }
+
+    /// Steps 3 to 10: takes a call to its outcome. The caller of this function owes the client the one reply, unless
+    /// the call was cancelled silently.
+    pub async fn call(self, call: Call) -> Reply {
+        let Self { engine, caller, cancel, mut record } = self;
+        let (route, method) = match &call.target {
+            Target::Tool(name) => ("tool", name.as_str()),
+            Target::Invoke => ("tool", "mcp.tool.invoke"),
+            Target::Discover => ("discover", "mcp.discover"),
+            Target::Resource => ("resource", "resources/read"),
+        };
+        record.begin_call(route, method, &call);
+        let Reply { outcome, mut reservation, .. } =
+            engine.run_call(call, caller, &cancel, &mut record).await;
+        // From here on it is too late to cancel; if it was cancelled, nothing else may be reported.
+        let outcome = match cancel.finish() {
+            Err(fault) if outcome.code() != Some(ErrorCode::Cancelled) => {
+                reservation = Reservation::default();
+                Outcome::Fault(fault)
+            }
+            _ => outcome,
+        };
+        let repaired = record.repaired.clone();
+        record.finish(&outcome).await;
+        Reply { outcome, reservation, repaired }
+    }
+
+    /// Answers a question about the server itself: a list, a completion, a discovery, a ping. Such questions have slots
+    /// of their own, so that they never wait behind tools, and a deadline and a cancel like any call.
+    pub async fn query<T: Serialize, W: Future<Output = Result<T, Fault>>>(
+        self,
+        route: &'static str,
+        work: impl FnOnce(CallContext) -> W,
+    ) -> Result<(T, Reservation), Fault> {
+        let Self { engine, caller, cancel, record } = self;
+        let ended = cancel.token().child_token();
+        let _ends_with_this_call = ended.clone().drop_guard();
+        let run = async {
+            let Admitted { slot, .. } = engine.queries.admit(&cancel).await?;
+            let context = CallContext::new(CallParts {
+                caller,
+                ended,
+                progress: Progress::silent(),
+                cancel: Arc::clone(&cancel),
+                slot: Some(slot),
+                largest_result: engine.options.max_result_bytes,
+                reread: Vec::new(),
+            });
+            let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
+            let answer = work.await.unwrap_or_else(|_| Err(panicked()))?;
+            let bytes = json_size(&answer);
+            let reservation = engine.budget.reserve(bytes, &cancel).await?;
+            Ok((answer, bytes, reservation))
+        };
+        let (_, result) = until_ended(run, &cancel, engine.options.timeouts.default).await;
+        let result = cancel.finish().and(result);
+        match result {
+            Ok((answer, bytes, reservation)) => {
+                record.finish_ok(route, bytes).await;
+                Ok((answer, reservation))
+            }
+            Err(fault) => {
+                record.finish_as(route, &Outcome::Fault(fault.clone())).await;
+                Err(fault)
+            }
+        }
+    }
+
+    /// The families of resources, for a [`Incoming::query`] about them.
+    pub fn resources(&self) -> Arc<[Arc<dyn Resources>]> {
+        self.engine.resources()
+    }
+}

@@ -1,0 +1,272 @@
+//! Steps 3 to 9 of a call: from its method to its outcome.
+
+use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use pintle_contract::{ErrorCode, Fault, Fingerprint, Stage, fingerprint};
+use pintle_tool::{
+    Answer, CallContext, CallParts, Caller, Cancel, Prepared, Progress, block_in_place_if, result_too_large,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    admission::Admitted,
+    budget::Reservation,
+    catalogue::Entry,
+    engine::Engine,
+    idempotency::{Key, Known},
+    incoming::{ArgumentReading, Call, Target},
+    invoke,
+    outcome::{Outcome, Reply, json_size},
+    record::Record,
+    repair::{Repairs, repair},
+};
+
+/// Work that may run, with what it is given.
+struct Run<'a> {
+    work: Prepared<'a>,
+    caller: Arc<Caller>,
+    progress: Progress,
+    reread: Vec<(String, String)>,
+    reply_factor: usize,
+}
+
+impl Engine {
+    /// Step 3: the method, and the tool. Then the rest.
+    pub(crate) async fn run_call(
+        &self,
+        mut call: Call,
+        caller: Arc<Caller>,
+        cancel: &Arc<Cancel>,
+        record: &mut Record,
+    ) -> Reply {
+        let params = std::mem::take(&mut call.params);
+        let found = match &call.target {
+            Target::Discover => {
+                return match self.catalogue().discovery(&params) {
+                    Ok(list) => self.reserved(Outcome::success(&list), call.reply_factor, cancel).await,
+                    Err(fault) => Reply::fault(fault),
+                };
+            }
+            Target::Resource => Ok((Arc::clone(&self.read_resource), params)),
+            Target::Tool(name) => self.catalogue().require(name).map(|tool| (Arc::clone(tool), params)),
+            Target::Invoke => self.read_invocation(params, record),
+        };
+        match found {
+            Ok((tool, arguments)) => {
+                record.tool = Some(Arc::clone(&tool));
+                self.call_tool(&tool, arguments, call, caller, cancel, record).await
+            }
+            Err(fault) => Reply::fault(fault),
+        }
+    }
+
+    /// The tool and the arguments that the params of `mcp.tool.invoke` name.
+    fn read_invocation(&self, params: Value, record: &mut Record) -> Result<(Arc<Entry>, Value), Fault> {
+        let invocation = invoke::read(params, &self.tool_io_schema, &self.catalogue())?;
+        record.meta = invocation.meta.or(std::mem::take(&mut record.meta));
+        record.input_bytes = json_size(&invocation.arguments);
+        Ok((invocation.tool, invocation.arguments))
+    }
+
+    /// Steps 4 to 9.
+    async fn call_tool(
+        &self,
+        tool: &Entry,
+        mut arguments: Value,
+        call: Call,
+        caller: Arc<Caller>,
+        cancel: &Arc<Cancel>,
+        record: &mut Record,
+    ) -> Reply {
+        let repairs = match check_arguments(tool, &mut arguments, call.argument_reading) {
+            Ok(repairs) => repairs,
+            Err((repairs, fault)) => {
+                record.repaired.extend(repairs.names);
+                return Reply::fault(fault);
+            }
+        };
+        record.repaired.extend(repairs.names);
+        // The arguments are gone once the work is prepared.
+        let key = call.idempotency_key.map(|key| {
+            let key = Key { caller: caller.identity().into(), key: key.as_str().into() };
+            (key, fingerprint(&json!([tool.id, arguments])))
+        });
+        let work = match prepare(tool, arguments, &caller) {
+            Ok(work) => work,
+            Err(fault) => return Reply::fault(fault),
+        };
+        if let Some(progress) = &call.progress {
+            progress.authorized();
+        }
+        let ticket = match self.look_up(key, cancel).await {
+            Ok(None) => None,
+            Ok(Some(Known::Nothing(ticket))) => Some(ticket),
+            Ok(Some(Known::Outcome { outcome, attempt })) => {
+                record.attempt = attempt;
+                record.cache_hit = true;
+                return self.reserved(outcome, call.reply_factor, cancel).await;
+            }
+            Err(fault) => return Reply::fault(fault),
+        };
+        let name = &tool.tool.definition().name;
+        let progress = Progress::new(call.progress, record.meta.progress_token.as_ref(), name);
+        let run = Run { work, caller, progress, reread: repairs.reread, reply_factor: call.reply_factor };
+        let reply = self.run(tool, run, cancel).await;
+        // What really happened is kept for the key, also when a late cancel hides it from this reply.
+        if let Some(ticket) = ticket {
+            ticket.finish(&reply.outcome);
+        }
+        reply
+    }
+
+    /// The reply of an outcome that is there already.
+    async fn reserved(&self, outcome: Outcome, reply_factor: usize, cancel: &Cancel) -> Reply {
+        match self.budget.reserve(reply_factor * outcome.bytes(), cancel).await {
+            Ok(reservation) => Reply::new(outcome, reservation),
+            Err(fault) => Reply::fault(fault),
+        }
+    }
+
+    /// Step 6: what an idempotency key knows.
+    async fn look_up(
+        &self,
+        key: Option<(Key, Fingerprint)>,
+        cancel: &Cancel,
+    ) -> Result<Option<Known<'_>>, Fault> {
+        let Some((key, fingerprint)) = key else { return Ok(None) };
+        tokio::select! {
+            biased;
+            () = cancel.token().cancelled() => Err(cancel.cancelled_fault()),
+            known = self.idempotency.look_up(key, fingerprint) => known.map(Some),
+        }
+    }
+
+    /// Steps 7 to 9: waits for a slot, runs the tool and checks what it gives. The deadline is for all of
+    /// it: a caller is not kept waiting by those before it either.
+    async fn run(&self, tool: &Entry, run: Run<'_>, cancel: &Arc<Cancel>) -> Reply {
+        let Run { work, caller, progress, reread, reply_factor } = run;
+        let ended = cancel.token().child_token();
+        let _ends_with_this_call = ended.clone().drop_guard();
+        let work = async {
+            let Admitted { slot, result } = self.admission.admit(cancel).await?;
+            let context = CallContext::new(CallParts {
+                caller,
+                ended,
+                progress: progress.clone(),
+                cancel: Arc::clone(cancel),
+                slot: Some(slot),
+                largest_result: self.options.max_result_bytes,
+                reread,
+            });
+            let work = AssertUnwindSafe(async { (work.run)(context).await }).catch_unwind();
+            let answer = work.await.unwrap_or_else(|_| Err(panicked()))?;
+            Ok((answer, result))
+        };
+        let timeout = self.options.timeouts.of(&*tool.tool);
+        let (came_to_its_end, result) = until_ended(work, cancel, timeout).await;
+        progress.close(came_to_its_end);
+        let (answer, result_permit) = match result {
+            Ok(finished) => finished,
+            Err(fault) => return Reply::fault(fault),
+        };
+        let size = match block_in_place_if(answer.is_large, || self.check_output(tool, &answer)) {
+            Ok(size) => size,
+            Err(fault) => return Reply::fault(fault),
+        };
+        let bytes = reply_factor * size;
+        let reserved = match result_permit {
+            Some(_) => self.budget.reserve(bytes, cancel).await,
+            None => self.budget.reserve_at_once(bytes, cancel).await,
+        };
+        let reservation = match reserved {
+            Ok(reservation) => reservation,
+            // What has been done is reported, whatever memory that takes.
+            Err(_) if cancel.is_committed() || answer.took_effect() => Reservation::default(),
+            Err(fault) => return Reply::fault(fault),
+        };
+        drop(result_permit);
+        let outcome = block_in_place_if(answer.is_large, || Outcome::serialize(answer));
+        Reply::new(outcome, reservation)
+    }
+
+    /// Step 9: checks a result, and gives the size of its JSON.
+    fn check_output(&self, tool: &Entry, answer: &Answer) -> Result<usize, Fault> {
+        if !tool.output.accepts(&answer.value) {
+            let wrong = tool.output.mismatches(&answer.value, "field");
+            let shown: Vec<_> = wrong.iter().take(3).map(|m| m.message.as_str()).collect();
+            return Err(Fault::new(
+                ErrorCode::InvalidOutput,
+                format!("the tool broke its own output schema: {}", shown.join("; ")),
+            ));
+        }
+        let (size, limit) = (json_size(&answer.value), self.options.max_result_bytes);
+        if size > limit {
+            return Err(result_too_large(size, limit));
+        }
+        Ok(size)
+    }
+}
+
+/// Step 4: checks the arguments, after converting those that are not as the schema wants them where that may be done.
+fn check_arguments(
+    tool: &Entry,
+    arguments: &mut Value,
+    reading: ArgumentReading,
+) -> Result<Repairs, (Repairs, Fault)> {
+    let mut is_accepted = tool.input.accepts(arguments);
+    let mut repairs = Repairs::default();
+    if reading == ArgumentReading::Lenient {
+        repairs = repair(arguments, tool.tool.as_ref(), &tool.input, is_accepted);
+        is_accepted = is_accepted && repairs.names.is_empty() || tool.input.accepts(arguments);
+    }
+    if is_accepted {
+        return Ok(repairs);
+    }
+    let definition = tool.tool.definition();
+    let subject = format!("the arguments of `{}` do not match", definition.name);
+    let fault = tool.input.fault(arguments, Stage::Arguments, &subject, "argument");
+    Err((repairs, fault))
+}
+
+/// Steps 4 and 5: reads the arguments, and sees whether the caller may do what they ask for.
+fn prepare<'a>(tool: &'a Entry, arguments: Value, caller: &Caller) -> Result<Prepared<'a>, Fault> {
+    let work = tool.tool.prepare(arguments)?;
+    work.access.iter().try_for_each(|access| caller.require(access))?;
+    Ok(work)
+}
+
+/// Resolves when the time is over, with the fault that says so.
+async fn missed_deadline(timeout: Duration) -> Fault {
+    if timeout.is_zero() {
+        return std::future::pending().await;
+    }
+    tokio::time::sleep(timeout).await;
+    let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    Fault::new(ErrorCode::ToolTimeout, format!("the call ran for more than {millis} ms"))
+        .timeout_ms(millis)
+        .hint("ask for less, or raise the tool's timeout in the configuration")
+}
+
+/// Runs work until it ends by itself, its call is cancelled, or its time is over. Also returns whether it ended by itself.
+pub(crate) async fn until_ended<T>(
+    work: impl Future<Output = Result<T, Fault>>,
+    cancel: &Cancel,
+    timeout: Duration,
+) -> (bool, Result<T, Fault>) {
+    let mut work = pin!(work);
+    let mut deadline = pin!(missed_deadline(timeout).fuse());
+    loop {
+        tokio::select! {
+            biased;
+            () = cancel.token().cancelled() => return (false, Err(cancel.cancelled_fault())),
+            result = &mut work => return (true, result),
+            // What cannot be undone any more is reported, however late.
+            fault = &mut deadline => if cancel.expire() { return (false, Err(fault)) },
+        }
+    }
+}
+
+pub(crate) fn panicked() -> Fault {
+    Fault::internal("the tool failed unexpectedly; the server's error output has the trace")
+}

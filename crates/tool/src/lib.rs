@@ -1,0 +1,20 @@
+//! What a toolset implements, and what a call gives it.
+//!
+//! A **tool** is one operation with typed input and output ([`Tool`]). A family of **resources** is what one URI scheme
+//! addresses ([`Resources`]). Both get the circumstances of a call ([`CallContext`]): who is calling, a deadline and a
+//! cancel, and a way to report progress. Nothing here knows a transport, a queue or a log: those who serve tools do.
+
+mod blocking;
+mod cancel;
+mod context;
+mod progress;
+mod resource;
+mod schema_of;
+mod tool;
+
+pub use blocking::{LARGE, block_in_place_if};
+pub use cancel::{Cancel, CancelReason};
+pub use context::{CallContext, CallParts, Caller, result_too_large};
+pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
+pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources, decode_address};
+pub use tool::{Answer, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, Toolset, erase};

@@ -1,0 +1,93 @@
+//! From Rust types to the schemas that clients see.
+
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Value, json};
+
+/// A self-contained object schema: MCP wants `type: object` at the root, and clients differ in how
+/// well they follow references.
+pub(crate) fn schema_of<T: JsonSchema>(schema_use: SchemaUse) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let settings = match schema_use {
+        SchemaUse::Input => settings,
+        SchemaUse::Output => settings.for_serialize(),
+    };
+    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>().to_value();
+    drop_rust_formats(&mut schema, schema_use);
+    if let Value::Object(map) = &mut schema {
+        map.remove("title");
+        map.remove("description");
+        map.entry("type").or_insert(json!("object"));
+        if !map.contains_key("anyOf") {
+            map.entry("properties").or_insert(json!({}));
+        }
+        map.sort_keys();
+    }
+    schema
+}
+
+/// Who sends what a schema describes.
+#[derive(Clone, Copy)]
+pub(crate) enum SchemaUse {
+    /// The caller: what is out of bounds is refused.
+    Input,
+    /// The tool: what it gives needs no bounds.
+    Output,
+}
+
+/// `uint32` and its like are no formats of JSON Schema, and some clients refuse what they do not know:
+/// their bounds say the same in words that all know.
+///
+/// No bound is beyond 2^53, up to which a JavaScript number is exact: clients would pass on a rounded one, and model
+/// APIs refuse a whole request for a bound that is no 64-bit integer.
+fn drop_rust_formats(schema: &mut Value, schema_use: SchemaUse) {
+    const LARGEST: i64 = (1 << 53) - 1;
+    match schema {
+        Value::Object(map) => {
+            let wide = |bound: Value| matches!(schema_use, SchemaUse::Input).then_some(bound);
+            let limits = match map.get("format").and_then(Value::as_str) {
+                Some("uint8") => Some((Some(json!(0)), Some(json!(u8::MAX)))),
+                Some("uint16") => Some((Some(json!(0)), Some(json!(u16::MAX)))),
+                Some("uint32") => Some((Some(json!(0)), Some(json!(u32::MAX)))),
+                Some("uint64" | "uint") => Some((Some(json!(0)), wide(json!(LARGEST)))),
+                Some("int32") => Some((Some(json!(i32::MIN)), Some(json!(i32::MAX)))),
+                Some("int64" | "int") => Some((wide(json!(-LARGEST)), wide(json!(LARGEST)))),
+                _ => None,
+            };
+            if let Some((minimum, maximum)) = limits {
+                map.remove("format");
+                for (name, limit) in [("minimum", minimum), ("maximum", maximum)] {
+                    if let Some(limit) = limit {
+                        map.entry(name).or_insert(limit);
+                    }
+                }
+            }
+            map.values_mut().for_each(|schema| drop_rust_formats(schema, schema_use));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|schema| drop_rust_formats(schema, schema_use)),
+        _ => {}
+    }
+}
+
+/// JSON Schema calls 1.0 an integer; Rust does not. Writes such arguments as the integers that they are.
+pub(crate) fn settle_integers(arguments: &mut Value, schema: &Value) {
+    match arguments {
+        Value::Object(members) => {
+            for (name, value) in members {
+                settle_integers(value, &schema["properties"][name.as_str()]);
+            }
+        }
+        Value::Array(elements) if schema["items"]["type"] == "integer" => {
+            elements.iter_mut().for_each(|element| settle_integers(element, &schema["items"]));
+        }
+        // The schema has seen that it is whole.
+        number if number.is_f64() && schema["type"] == "integer" => {
+            *number = match number.as_f64().unwrap_or_default() {
+                float if float < 0.0 => json!(float as i64),
+                float => json!(float as u64),
+            };
+        }
+        _ => {}
+    }
+}

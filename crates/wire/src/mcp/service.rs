@@ -1,0 +1,28 @@
+//! What answers MCP, whoever implements it.
+
+use std::sync::Arc;
+
+use rmcp::{
+    RoleServer, ServerHandler,
+    model::JsonObject,
+    service::{DynService, ServiceExt},
+};
+
+/// Makes the services of the SDK that answer clients: one for each pipe, session or stateless request.
+pub trait McpService: Send + Sync + 'static {
+    /// A service for one client.
+    fn service(&self) -> Box<dyn DynService<RoleServer>>;
+
+    /// The input schema of a tool, for the headers that repeat its arguments.
+    fn input_schema(&self, tool: &str) -> Option<Arc<JsonObject>>;
+}
+
+impl<H: ServerHandler + Clone> McpService for H {
+    fn service(&self) -> Box<dyn DynService<RoleServer>> {
+        self.clone().into_dyn()
+    }
+
+    fn input_schema(&self, tool: &str) -> Option<Arc<JsonObject>> {
+        self.get_tool(tool).map(|tool| tool.input_schema)
+    }
+}
