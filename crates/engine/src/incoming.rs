@@ -99,7 +99,7 @@ pub struct Incoming {
     pub(crate) engine: Arc<Engine>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) cancel: Arc<Cancel>,
-    pub(crate) record: Record,
+    pub(crate) record: Box<Record>,
 }
 
 impl fmt::Debug for Incoming {

@@ -39,8 +39,8 @@ impl Record {
         transport: Transport,
         id: Option<RequestId>,
         frame_bytes: usize,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             engine,
             is_written: false,
             started: Instant::now(),
@@ -56,7 +56,7 @@ impl Record {
             repaired: Vec::new(),
             shadowed: None,
             frame_bytes,
-        }
+        })
     }
 
     /// The message has become a call.
@@ -69,18 +69,18 @@ impl Record {
     }
 
     /// Writes the record of an outcome.
-    pub(crate) async fn finish(mut self, outcome: &Outcome) {
+    pub(crate) async fn finish(mut self: Box<Self>, outcome: &Outcome) {
         self.write(outcome.code(), outcome.bytes()).await;
     }
 
     /// The same, under another route.
-    pub(crate) async fn finish_as(mut self, route: &'static str, outcome: &Outcome) {
+    pub(crate) async fn finish_as(mut self: Box<Self>, route: &'static str, outcome: &Outcome) {
         self.route = route;
         self.write(outcome.code(), outcome.bytes()).await;
     }
 
     /// Writes the record of a success.
-    pub(crate) async fn finish_ok(mut self, route: &'static str, output_bytes: usize) {
+    pub(crate) async fn finish_ok(mut self: Box<Self>, route: &'static str, output_bytes: usize) {
         self.route = route;
         self.write(None, output_bytes).await;
     }
