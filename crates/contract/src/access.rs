@@ -116,6 +116,11 @@ impl Scopes {
         }
     }
 
+    /// Whether a path may be looked at that a file system has: its names can be any bytes.
+    pub fn may_read_bytes(&self, path: &[u8]) -> bool {
+        self.are_everything() || self.may_read(&nameable(path))
+    }
+
     /// The names in a folder on the way to what may be looked at. They say no more than the scopes themselves.
     pub fn ways_from(&self, folder: &WorkspacePath) -> Vec<&str> {
         let Granted::These(scopes) = &self.0 else { return Vec::new() };
@@ -134,6 +139,21 @@ impl Scopes {
     pub fn are_everything(&self) -> bool {
         self.0 == Granted::Everything
     }
+}
+
+/// A path as scopes can name it. A name that no scope can have, such as one that is not UTF-8, is replaced by another
+/// that none has, so that a scope on a folder above it still applies.
+fn nameable(path: &[u8]) -> WorkspacePath {
+    const NO_NAME: &str = "\u{fffd} no name \u{fffd}";
+    let parsed = |path: &[u8]| str::from_utf8(path).ok().and_then(|path| WorkspacePath::parse(path).ok());
+    parsed(path).unwrap_or_else(|| {
+        let names = path.split(|byte| *byte == b'/').map(|name| match parsed(name) {
+            Some(_) => name,
+            None => NO_NAME.as_bytes(),
+        });
+        // A path that still cannot be named is too long to be in a folder that a scope names.
+        parsed(&names.collect::<Vec<_>>().join(&b'/')).unwrap_or_else(WorkspacePath::root)
+    })
 }
 
 impl Scope {
@@ -266,5 +286,28 @@ mod tests {
     fn an_access_names_the_scope_that_it_needs() {
         assert_eq!(path(Verb::Write, "a/b").to_string(), "write:/a/b");
         assert_eq!(path(Verb::Read, "").to_string(), "read:/");
+    }
+
+    #[test]
+    fn a_name_that_no_scope_can_have_belongs_to_the_folders_above_it() {
+        let scopes = Scopes::parse(["read:/a", "read:/b/*"]).expect("scopes");
+        let long = [b"a/".as_slice(), &b"x".repeat(300)].concat();
+        for (path, expected) in [
+            (b"a/b.txt".as_slice(), true),
+            (b"c.txt", false),
+            (b"a/\xff", true),
+            (b"a/\xff/b.txt", true),
+            (b"b/\xff", true),
+            (b"b/\xff/b.txt", false),
+            (b"\xff", false),
+            (b"\xff/a", false),
+            (b"a/back\\slash", true),
+            (&long, true),
+        ] {
+            assert_eq!(scopes.may_read_bytes(path), expected, "{}", path.escape_ascii());
+            assert!(Scopes::everything().may_read_bytes(path));
+        }
+        // A path with more bytes than any path may have is in no folder.
+        assert!(!scopes.may_read_bytes(&b"a/".repeat(3000)));
     }
 }

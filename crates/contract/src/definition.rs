@@ -45,6 +45,11 @@ pub struct ClientHints {
     pub max_result_chars: Option<u32>,
 }
 
+impl ClientHints {
+    /// How many characters of a file, or of hits, a client should show a model before it cuts them.
+    pub const LARGE_RESULT_CHARS: u32 = 200_000;
+}
+
 /// A tool as clients see it.
 #[derive(Clone, Debug)]
 pub struct ToolDefinition {

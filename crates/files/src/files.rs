@@ -4,8 +4,8 @@ use std::{cell::RefCell, sync::Arc};
 
 use pintle_contract::{Access, Verb};
 use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath, nearest};
-use pintle_tool::{CallContext, DynTool, Resources};
-use serde_json::{Value, json};
+use pintle_engine::{CallContext, DynTool, Resources};
+use serde_json::json;
 
 use crate::{
     fault::{fault, target_fault},
@@ -15,21 +15,12 @@ use crate::{
     text, tools,
 };
 
-/// How many characters of a file or of hits a client should show a model before it cuts them.
-pub const LARGE_RESULT_CHARS: u32 = 200_000;
-
 /// The files toolset.
 pub struct Files {
     store: Arc<dyn Store>,
     rules: Arc<dyn Rules>,
     changed: Box<dyn Fn(&WorkspacePath) + Send + Sync>,
     root_name: RootName,
-}
-
-/// What a text in place of `lines` means to every tool that has that argument: `3-7` is 3 to 7, both included.
-pub fn reread_lines(argument: &str, text: &str) -> Option<Value> {
-    let range = (argument == "lines").then(|| text::inclusive_range(text)).flatten();
-    range.map(|lines| json!(lines))
 }
 
 /// Some lines of a file.

@@ -13,8 +13,8 @@ mod teach;
 mod text;
 mod tools;
 
-pub use files::{Files, LARGE_RESULT_CHARS, Lines, reread_lines};
+pub use files::{Files, Lines};
 pub use globs::Globs;
 pub use hash::{Hash, Hasher};
-pub use local::{Durability, LocalFolder, UNFINISHED_FILE};
+pub use local::{Durability, LocalFolder};
 pub use store::{Entry, Found, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms, Wanted};

@@ -13,7 +13,6 @@ use crate::{
     index::Index,
     live::{Overlay, Snapshot},
     look::{Changed, Looked},
-    query::may_read,
     segment::{KnownFile, State, Torn},
     walk::{Passed, PassedOver},
 };
@@ -85,7 +84,7 @@ impl Summary {
     pub(crate) fn of(index: &Index, scopes: &Scopes) -> Result<Self, Torn> {
         let mut summary = Self::default();
         for place in index.places() {
-            if may_read(scopes, index.path(place)?) {
+            if scopes.may_read_bytes(index.path(place)?) {
                 summary.add(&index.file(place)?);
             }
         }
@@ -119,7 +118,7 @@ impl Summary {
     /// The same with what has changed since the index was built.
     pub(crate) fn with(&self, index: &Index, overlay: &Overlay, scopes: &Scopes) -> Result<Self, Torn> {
         let mut summary = self.clone();
-        for path in overlay.paths().filter(|path| may_read(scopes, path)) {
+        for path in overlay.paths().filter(|path| scopes.may_read_bytes(path)) {
             summary.pending += 1;
             if let Some(place) = index.find(path)? {
                 summary.remove(&index.file(place)?);

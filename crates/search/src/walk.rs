@@ -11,7 +11,7 @@ use std::{
 };
 
 use ignore::{WalkBuilder, WalkState, overrides::OverrideBuilder};
-use pintle_files::UNFINISHED_FILE;
+use pintle_contract::TEMPORARY_FILE_NAME;
 use rustix::{fs::FileType, io::Errno};
 
 use crate::stamp::Stamp;
@@ -247,7 +247,7 @@ impl Within {
 /// no part of the workspace either.
 fn builder(root: &Path) -> io::Result<WalkBuilder> {
     let mut left_out = OverrideBuilder::new(root);
-    for name in [".git", UNFINISHED_FILE] {
+    for name in [".git", TEMPORARY_FILE_NAME] {
         left_out.add(&format!("!{name}")).map_err(io::Error::other)?;
     }
     let mut builder = WalkBuilder::new(root);
@@ -305,7 +305,7 @@ fn count_passed_over(
         for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             let name = entry.file_name().into_vec();
-            if name == UNFINISHED_FILE.as_bytes() {
+            if name == TEMPORARY_FILE_NAME.as_bytes() {
                 continue;
             }
             let mut path = folder.clone();

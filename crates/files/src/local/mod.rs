@@ -25,8 +25,6 @@ mod temporary;
 mod tree;
 mod version;
 
-pub use temporary::NAME as UNFINISHED_FILE;
-
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},

@@ -28,7 +28,7 @@ use crate::store::{StoreError, Terms};
 
 /// The name of the temporary file of a folder. Whoever writes holds the folder's lock, so there is one at most,
 /// and one that is there without its writer is a dead writer's.
-pub const NAME: &str = ".pintle-tmp";
+pub(super) const NAME: &str = pintle_contract::TEMPORARY_FILE_NAME;
 
 /// The part of the mode that a temporary file is created with and soon loses. It means nothing on a file, and other
 /// programs do not set it: an empty file that has it is one whose writer died before it could mark it.

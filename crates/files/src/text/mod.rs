@@ -11,6 +11,5 @@ mod survey;
 
 pub(crate) use edit::{Edit, append, insert, replace};
 pub(crate) use find::{Finder, Found, is_line, lines_to_find};
-pub(crate) use range::inclusive_range;
 pub(crate) use read::{Read, read};
 pub(crate) use survey::{Line, Sight, survey};

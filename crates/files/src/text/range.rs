@@ -31,14 +31,6 @@ pub(crate) fn resolve_range(lines: [i64; 2], total: u64) -> Result<Range<u64>, S
     Ok(first.unsigned_abs()..past.unsigned_abs())
 }
 
-/// The range that `3-7` means, as people write it: lines 3 to 7, both included.
-pub(crate) fn inclusive_range(text: &str) -> Option<[i64; 2]> {
-    let (start, last) = text.split_once('-')?;
-    let number = |text: &str| text.trim().parse::<u32>().ok().map(i64::from);
-    let (start, last) = (number(start)?, number(last)?);
-    (start >= 1 && last >= start).then_some([start, last + 1])
-}
-
 /// The line that a number means in a file of `total` lines, counted from 1.
 pub(crate) fn resolve_line(line: i64, total: u64) -> Result<u64, String> {
     match line {

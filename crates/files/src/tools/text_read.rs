@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Need, Verb};
-use pintle_contract::{Annotations, ClientHints, Fault};
-use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault, reread_lines};
+use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::reads;
-use crate::files::{self, Files, LARGE_RESULT_CHARS, Lines};
+use crate::files::{Files, Lines};
 
 pub(crate) struct TextRead(pub(crate) Arc<Files>);
 
@@ -54,14 +54,14 @@ impl Tool for TextRead {
     const DESCRIPTION: &'static str = "Use this to read a text file, or some of its lines, exactly as stored. Returns the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints =
-        ClientHints { always_load: true, max_result_chars: Some(LARGE_RESULT_CHARS) };
+        ClientHints { always_load: true, max_result_chars: Some(ClientHints::LARGE_RESULT_CHARS) };
 
     fn need() -> Need {
         Need::SomePath(Verb::Read)
     }
 
     fn reread(argument: &str, text: &str) -> Option<Value> {
-        files::reread_lines(argument, text)
+        reread_lines(argument, text)
     }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {

@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Need, Verb};
-use pintle_contract::{Annotations, ClientHints, Fault};
-use pintle_tool::{CallContext, Tool};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault, reread_lines};
+use pintle_engine::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{ALWAYS_LOAD, Edited, GUARDED_EDIT, edit_lines, writes};
-use crate::{
-    files::{self, Files},
-    text,
-};
+use crate::{files::Files, text};
 
 pub(crate) struct TextReplace(pub(crate) Arc<Files>);
 
@@ -48,7 +45,7 @@ impl Tool for TextReplace {
 
     /// `old` guards the edit: if it does not stand in those lines exactly once, both readings are reported.
     fn reread(argument: &str, text: &str) -> Option<Value> {
-        files::reread_lines(argument, text)
+        reread_lines(argument, text)
     }
 
     fn access(input: &Input) -> Result<Vec<Access>, Fault> {

@@ -2,8 +2,7 @@
 
 use bstr::ByteSlice;
 use ignore::overrides::{Override, OverrideBuilder};
-use pintle_contract::Scopes;
-use pintle_contract::WorkspacePath;
+use pintle_auth::Scopes;
 use pintle_symbols::Language;
 
 use crate::walk::Within;
@@ -41,7 +40,7 @@ impl<'a> Filter<'a> {
         let language = || language.or_else(|| Language::of_path(path).map(Language::id));
         self.language.is_none_or(|wanted| language() == Some(wanted.id()))
             && self.is_globbed(path)
-            && may_read(self.scopes, path)
+            && self.scopes.may_read_bytes(path)
     }
 
     /// Whether the caller may read everything and asks for it.
@@ -81,26 +80,6 @@ fn start(glob: &str) -> Option<String> {
     let plain = names.iter().take_while(is_plain).copied().collect::<Vec<_>>();
     let is_odd = plain.is_empty() || plain.iter().any(|name| ["", ".", ".."].contains(name));
     (!is_odd).then(|| plain.join("/"))
-}
-
-/// Whether a caller may read a file of the index.
-pub(crate) fn may_read(scopes: &Scopes, path: &[u8]) -> bool {
-    scopes.are_everything() || scopes.may_read(&nameable(path))
-}
-
-/// A path as scopes know it. A name that no scope can have, such as one that is not UTF-8, is as good as any other that
-/// none has.
-fn nameable(path: &[u8]) -> WorkspacePath {
-    const NO_NAME: &str = "\u{fffd} no name \u{fffd}";
-    let parsed = |path: &[u8]| path.to_str().ok().and_then(|path| WorkspacePath::parse(path).ok());
-    parsed(path).unwrap_or_else(|| {
-        let names = path.split(|byte| *byte == b'/').map(|name| match parsed(name) {
-            Some(_) => name,
-            None => NO_NAME.as_bytes(),
-        });
-        // What still cannot be named lies in no folder that a scope names.
-        parsed(&bstr::join("/", names)).unwrap_or_else(WorkspacePath::root)
-    })
 }
 
 /// The glob that is meant: a folder stands for all that lies in it, and paths begin at the root.

@@ -13,7 +13,7 @@ mod words;
 pub(crate) use context::Around;
 pub(crate) use count::{Counts, count_lines};
 pub(crate) use cursor::{Cursor, fingerprint};
-pub(crate) use filter::{Filter, may_read, reach};
+pub(crate) use filter::{Filter, reach};
 pub(crate) use hit::Hit;
 pub(crate) use names::find_names;
 pub(crate) use text::{TextQuery, search_text};

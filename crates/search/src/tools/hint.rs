@@ -9,7 +9,7 @@ use pintle_contract::{Fault, WorkspacePath, nearest};
 use crate::{
     live::Snapshot,
     pattern::{Meaning, Pattern},
-    query::{Filter, count_lines, may_read},
+    query::{Filter, count_lines},
     search::Search,
     summary::{IGNORED, Summary},
 };
@@ -107,7 +107,7 @@ impl Reasons<'_> {
     }
 
     fn is_there(&self, path: &str) -> bool {
-        may_read(self.scopes, path.as_bytes())
+        self.scopes.may_read_bytes(path.as_bytes())
             && WorkspacePath::parse(path).is_ok()
             && self.search.root_path().join(path).symlink_metadata().is_ok()
     }
@@ -117,7 +117,7 @@ impl Reasons<'_> {
         let name = path.rsplit('/').next()?.as_bytes();
         let mut found = None;
         whole.each_path(&mut |path| {
-            if path.rsplit(|byte| *byte == b'/').next() == Some(name) && may_read(self.scopes, path) {
+            if path.rsplit(|byte| *byte == b'/').next() == Some(name) && self.scopes.may_read_bytes(path) {
                 found = path.to_str().ok().map(str::to_owned);
             }
             found.is_none()
@@ -131,7 +131,7 @@ impl Reasons<'_> {
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
         let mut names = names
-            .filter(|name| name != ".git" && may_read(self.scopes, path(name).as_bytes()))
+            .filter(|name| name != ".git" && self.scopes.may_read_bytes(path(name).as_bytes()))
             .collect::<Vec<_>>();
         names.sort_unstable();
         nearest(name, names.iter().map(String::as_str)).map(path)

@@ -7,8 +7,7 @@ use std::{
 
 use bstr::ByteSlice;
 use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, nearest};
-use pintle_contract::{Need, Scopes, Verb};
-use pintle_files::LARGE_RESULT_CHARS;
+use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
 use pintle_symbols::{Kind, Language};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -173,7 +172,7 @@ impl Tool for SearchTool {
     const DESCRIPTION: &'static str = "Searches the files of the workspace: use it to find what to read or edit. Text and regular expressions have exactly ripgrep's hits; words are ranked; symbols are found by name. Each hit has the hash that an edit of its file takes.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints =
-        ClientHints { always_load: true, max_result_chars: Some(LARGE_RESULT_CHARS) };
+        ClientHints { always_load: true, max_result_chars: Some(ClientHints::LARGE_RESULT_CHARS) };
     const SCHEMA_VERSION: u32 = 2;
 
     fn need() -> Need {

@@ -2,9 +2,10 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use pintle_contract::{Access, Need, Verb};
-use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath};
-use pintle_files::{Files, LARGE_RESULT_CHARS, reread_lines};
+use pintle_auth::{Access, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, reread_lines};
+use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_files::Files;
 use pintle_symbols::{Language, Outliner};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -77,7 +78,7 @@ impl Tool for ShowFile {
     const DESCRIPTION: &'static str = "Shows a text file, or some of its lines, with line numbers, its language and, on request, an outline of what it defines. Gives the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints =
-        ClientHints { always_load: false, max_result_chars: Some(LARGE_RESULT_CHARS) };
+        ClientHints { always_load: false, max_result_chars: Some(ClientHints::LARGE_RESULT_CHARS) };
     const SCHEMA_VERSION: u32 = 2;
 
     fn need() -> Need {

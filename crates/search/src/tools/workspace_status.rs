@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::index_status;
 use crate::{
-    query::may_read,
     search::Search,
     surroundings::{Binding, Limits, Surroundings},
 };
@@ -96,11 +95,11 @@ impl Tool for WorkspaceStatus {
 
 fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<Output, Fault> {
     let scopes = call.caller().scopes();
-    let admits = |path: &[u8]| may_read(scopes, path);
+    let admits = |path: &[u8]| scopes.may_read_bytes(path);
     let (git, git_problem) = match pintle_git::status_of(search.root_path(), &admits, &|| call.has_ended()) {
         Ok(status) => (status.map(|status| told(status, scopes)), None),
         // A problem may name files that the caller must not know of.
-        Err(problem) if may_read(scopes, b".git/HEAD") => (None, Some(problem.to_string())),
+        Err(problem) if scopes.may_read_bytes(b".git/HEAD") => (None, Some(problem.to_string())),
         Err(_) => {
             let reason = "there is a repository, but its state is not available; a caller that may read the root is shown why";
             (None, Some(reason.to_owned()))
@@ -118,7 +117,7 @@ fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<
 }
 
 fn told(status: GitStatus, scopes: &Scopes) -> Git {
-    let may_read_git = may_read(scopes, b".git/HEAD");
+    let may_read_git = scopes.may_read_bytes(b".git/HEAD");
     let count = status.dirty.len();
     let dirty = status.dirty.iter().take(MOST_DIRTY);
     let dirty = dirty

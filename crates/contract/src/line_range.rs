@@ -1,0 +1,26 @@
+//! Ranges of lines, as people write them in place of `[start, end)`.
+
+use serde_json::{Value, json};
+
+/// What a text in place of the argument `lines` means, in every tool that has it: `3-7` is 3 to 7, both included.
+///
+/// ```
+/// use pintle_contract::reread_lines;
+/// use serde_json::json;
+///
+/// assert_eq!(reread_lines("lines", "3-7"), Some(json!([3, 8])));
+/// assert_eq!(reread_lines("lines", "7-3"), None);
+/// assert_eq!(reread_lines("path", "3-7"), None);
+/// ```
+pub fn reread_lines(argument: &str, text: &str) -> Option<Value> {
+    let range = (argument == "lines").then(|| inclusive_range(text)).flatten();
+    range.map(|lines| json!(lines))
+}
+
+/// `3-7` as a range whose end is exclusive, as the tools take it.
+fn inclusive_range(text: &str) -> Option<[i64; 2]> {
+    let (start, last) = text.split_once('-')?;
+    let number = |text: &str| text.trim().parse::<u32>().ok().map(i64::from);
+    let (start, last) = (number(start)?, number(last)?);
+    (start >= 1 && last >= start).then_some([start, last + 1])
+}
