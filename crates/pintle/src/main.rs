@@ -3,6 +3,7 @@
 mod cli;
 mod command_tools;
 mod commands;
+mod compose;
 mod config;
 mod environment;
 mod introduction;
@@ -16,7 +17,6 @@ mod settings;
 mod state;
 mod terminal;
 mod toolsets;
-mod workbench;
 
 use std::process::ExitCode;
 

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::CallArguments,
-    notices, output,
+    compose, notices, output,
     settings::{PROGRAM_VERSION, Workspace},
     toolsets::Toolsets,
-    workbench,
 };
 
 /// Calls the tool. Exit code 0 for a success, 1 for a failure, 2 if there was nothing to call.
@@ -25,8 +24,11 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         ..Options::default()
     };
     let workspace = workspace.without_background();
-    let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
-    let call = Call {
+    let engine = compose::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
+    let request = CallRequest {
+        id: None,
+        caller: Arc::new(Caller::local()),
+        transport: Transport::Local,
         target: Target::Tool(arguments.tool),
         params,
         argument_reading: ArgumentReading::Strict,

@@ -12,7 +12,7 @@ use pintle_contract::WorkspacePath;
 use pintle_search::{BuildReport, Observer, Phase};
 use serde_json::{Value, json};
 
-use crate::{cli::IndexArguments, notices, output, settings::Workspace, workbench};
+use crate::{cli::IndexArguments, compose, notices, output, settings::Workspace};
 
 /// Builds. Exit code 0 if there is an index now, 2 if not.
 pub fn run(arguments: IndexArguments) -> Result<ExitCode, String> {
@@ -20,7 +20,7 @@ pub fn run(arguments: IndexArguments) -> Result<ExitCode, String> {
     workspace.refuse_state_inside_root()?;
     let path = arguments.path.as_deref().map(WorkspacePath::parse).transpose();
     let path = path.map_err(|problem| format!("the path cannot be used: {problem}"))?;
-    let search = workbench::open_search(&workspace)?;
+    let search = compose::open_search(&workspace)?;
     let shown = Shown::new(std::io::stderr().is_terminal() && !arguments.json && !arguments.phases_json);
     let report = search.build_index(arguments.full, path.as_ref(), &shown);
     shown.bar.finish_and_clear();

@@ -16,16 +16,16 @@ use serde_json::json;
 
 use crate::{
     cli::{CaseHow, ColorWhen, MatchHow, SearchArguments},
-    notices, output,
+    compose, notices, output,
     settings::Workspace,
-    terminal, workbench,
+    terminal,
 };
 
 /// Searches, and prints what is found.
 pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
     let (workspace, _) = Workspace::read(std::mem::take(&mut arguments.workspace))?;
     workspace.refuse_state_inside_root()?;
-    let search = workbench::open_search(&workspace.without_background())?;
+    let search = compose::open_search(&workspace.without_background())?;
     if arguments.regex {
         arguments.matching = MatchHow::Regex;
     }

@@ -7,18 +7,17 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ToolsArguments,
-    output,
+    compose, output,
     settings::{PROGRAM_VERSION, Workspace},
     terminal,
     toolsets::Toolsets,
-    workbench,
 };
 
 /// Lists the tools.
 pub fn run(arguments: ToolsArguments) -> Result<ExitCode, String> {
     let (workspace, _) = Workspace::read(arguments.workspace)?;
     let options = Options { tooling_version: PROGRAM_VERSION.into(), ..Options::default() };
-    let engine = workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
+    let engine = compose::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
     let definitions = engine.catalogue().definitions();
     if arguments.json {
         output::json(&json!({ "tools": definitions }));

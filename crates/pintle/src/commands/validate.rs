@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{AloneArguments, ValidateArguments, WorkspaceArguments},
+    compose,
     output::{self, Line},
     settings::Workspace,
-    workbench,
 };
 
 /// Validates files and folders, for people or as JSON.
@@ -66,8 +66,8 @@ struct Judge {
 impl Judge {
     fn load(arguments: WorkspaceArguments, schema: Option<String>) -> Result<Self, String> {
         let (workspace, _) = Workspace::read(arguments)?;
-        let assets = workbench::load_assets(&workspace)?;
-        let bindings = workbench::bind(&workspace, &assets)?;
+        let assets = compose::load_assets(&workspace)?;
+        let bindings = compose::bind(&workspace, &assets)?;
         Ok(Self { workspace, assets, bindings, schema })
     }
 

@@ -18,9 +18,9 @@ use pintle_wire::{McpHandler, McpService};
 use crate::{
     cli::{LogLevel, ServeArguments},
     command_tools::CommandTools,
+    compose::{self, Composition},
     environment, notices,
     settings::{Listen, Serve, Workspace},
-    workbench::{self, Workbench},
 };
 
 /// Serves until the client leaves or a signal comes.
@@ -32,8 +32,8 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
     let stderr = notices::through_outlet().map_err(|error| format!("cannot start: {error}"))?;
     environment::warn_of_unknown();
     let log = log::Log::open(&serve, stderr)?;
-    let Workbench { engine, commands } =
-        workbench::build_engine(&workspace, &serve.toolsets, serve.engine.clone(), log.calls)?;
+    let Composition { engine, commands } =
+        compose::build_engine(&workspace, &serve.toolsets, serve.engine.clone(), log.calls)?;
     let engine = Arc::new(engine);
     let running = commands.as_ref().map(CommandTools::running);
     if let Some(commands) = commands {

@@ -17,9 +17,9 @@ use serde_json::json;
 
 use crate::{
     cli::ServeArguments,
-    notices,
+    compose, notices,
     settings::{Listen, PROGRAM_VERSION, Serve, Workspace},
-    terminal, workbench,
+    terminal,
 };
 
 /// Whether a person has started the server and looks at it. A client that starts one has its standard input, whatever
@@ -123,7 +123,7 @@ impl Panel {
 
 /// When the index was built.
 fn index(workspace: &Workspace) -> String {
-    let built_at = workbench::open_search(workspace).ok().and_then(|search| search.index_built_at());
+    let built_at = compose::open_search(workspace).ok().and_then(|search| search.index_built_at());
     let built_at = built_at.and_then(|time| jiff::Timestamp::try_from(time).ok());
     match built_at {
         Some(time) => {

@@ -1,4 +1,4 @@
-//! The parts of a server, put together: what every command that calls tools stands on.
+//! The composition root: puts the toolsets and the engine of a workspace together.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     toolsets::{Offer, Toolsets},
 };
 
-/// Loads the assets and tells what had to be passed over.
+/// Loads the assets and warns of those that cannot be used.
 pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
     let backend = workspace
         .backend_url
@@ -109,7 +109,7 @@ fn surroundings(workspace: &Workspace, options: &Options, assets: &Assets) -> Su
 }
 
 /// An engine, and its tools that are programs.
-pub struct Workbench {
+pub struct Composition {
     pub engine: Engine,
     pub commands: Option<CommandTools>,
 }
@@ -120,7 +120,7 @@ pub fn build_engine(
     toolsets: &Toolsets,
     options: Options,
     log: CallLog,
-) -> Result<Workbench, String> {
+) -> Result<Composition, String> {
     let assets = load_assets(workspace)?;
     let search = open_search(workspace)?;
     let files = open_files(workspace, bind(workspace, &assets)?, &search)?;
@@ -172,7 +172,7 @@ pub fn build_engine(
         }
     }
     let commands = commands.filter(|_| toolsets.offer("commands", true) != Offer::Absent);
-    Ok(Workbench { engine, commands })
+    Ok(Composition { engine, commands })
 }
 
 fn name_of(tool: &Arc<dyn DynTool>) -> String {
