@@ -6,8 +6,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_contract::{Access, Need};
-use pintle_contract::{ErrorCode, Fault, Stage, ToolDefinition};
+use pintle_contract::{Access, ErrorCode, Fault, Need, Stage, ToolDefinition};
 use pintle_process::{CommandSpec, Keep, Spawner};
 use pintle_schema::{CompiledSchema, SchemaRegistry};
 use pintle_tool::{CallContext, DynTool, Prepared, Progress, ProgressEvent, Running, Stream};

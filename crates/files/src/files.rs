@@ -2,9 +2,8 @@
 
 use std::{cell::RefCell, sync::Arc};
 
-use pintle_contract::{Access, Verb};
-use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath, nearest};
-use pintle_engine::{CallContext, DynTool, Resources};
+use pintle_contract::{Access, ErrorCode, Fault, RootName, Verb, WorkspacePath, nearest};
+use pintle_tool::{CallContext, DynTool, Resources};
 use serde_json::json;
 
 use crate::{

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Verb};
-use pintle_contract::{Fault, WorkspacePath};
+use pintle_contract::{Access, Fault, Verb, WorkspacePath};
 use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 
 use crate::{

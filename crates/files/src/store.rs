@@ -5,8 +5,7 @@
 
 use std::io;
 
-use pintle_contract::Verb;
-use pintle_contract::{Fault, WorkspacePath};
+use pintle_contract::{Fault, Verb, WorkspacePath};
 
 use crate::{globs::Globs, hash::Hash};
 

@@ -10,8 +10,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use pintle_contract::Verb;
-use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_contract::{ErrorCode, Fault, Verb, WorkspacePath};
 use pintle_files::{Durability, Hash, LocalFolder, NoRules, Plan, Source, Splice, Store, StoreError, Terms};
 
 use self::world::{Case, Deed, Expected, SECRET, Tree, after, build, cases, restore, tree};

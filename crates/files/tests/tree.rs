@@ -9,8 +9,7 @@ use std::{
 };
 
 use ignore::{WalkBuilder, overrides::OverrideBuilder};
-use pintle_contract::Verb;
-use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_contract::{ErrorCode, Fault, Verb, WorkspacePath};
 use pintle_files::{Entry, Globs, Kind, LocalFolder, NoRules, Store, StoreError, Terms, Wanted};
 use proptest::{prelude::*, sample::select};
 

@@ -6,7 +6,7 @@ use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
 use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder};
-use pintle_search::{Binding, Limits, Search, SearchConfig, Surroundings};
+use pintle_search::{Search, SearchConfig};
 use pintle_tool::{DynTool, Toolset};
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     settings::Workspace,
     state,
     toolsets::{Offer, Toolsets},
+    workspace_tools::workspace_tools,
 };
 
 /// Loads the assets and warns of those that cannot be used.
@@ -89,25 +90,6 @@ fn open_files(workspace: &Workspace, bindings: Bindings, search: &Arc<Search>) -
     Ok(Files::new(store, Arc::new(rules), workspace.root_name(), move |path| search.note(path)))
 }
 
-/// What the status tools tell of the rest of the server.
-fn surroundings(workspace: &Workspace, options: &Options, assets: &Assets) -> Surroundings {
-    let bindings = workspace.bindings.iter();
-    let bindings = bindings.map(|bind| Binding { path: bind.path.clone(), schema: bind.schema.clone() });
-    Surroundings {
-        schemas: assets.schema_names(),
-        bindings: bindings.collect(),
-        limits: Limits {
-            max_result_bytes: options.max_result_bytes as u64,
-            max_file_bytes: workspace.max_file_bytes,
-            running: options.running as u64,
-            waiting: options.waiting as u64,
-            timeout_ms: options.timeouts.default.as_millis() as u64,
-        },
-        has_backend: workspace.backend_url.is_some(),
-        warnings: assets.warnings().to_vec(),
-    }
-}
-
 /// An engine, and its tools that are programs.
 pub struct Composition {
     pub engine: Engine,
@@ -128,13 +110,13 @@ pub fn build_engine(
         || workspace.examples_dir.is_some()
         || workspace.backend_url.is_some()
         || !workspace.bindings.is_empty();
-    let shown = search.workspace_tools(&files, surroundings(workspace, &options, &assets));
+    let workspace_tools = workspace_tools(workspace, &options, &assets, &files, &search);
     let mut offered = vec![
         ("assets", has_assets, assets.tools()),
         ("files", true, files.tools()),
         ("search", true, search.tools()),
     ];
-    let taken = offered.iter().flat_map(|(_, _, tools)| tools).chain(&shown).map(name_of).collect();
+    let taken = offered.iter().flat_map(|(_, _, tools)| tools).chain(&workspace_tools).map(name_of).collect();
     let commands = CommandTools::load(workspace, &search, taken)?;
     if let Some(commands) = &commands {
         offered.push(("commands", true, commands.tools()?));
@@ -147,7 +129,7 @@ pub fn build_engine(
             offer => tools.push(Toolset { tools: own, is_listed: offer == Offer::Listed }),
         }
     }
-    tools.push(Toolset { tools: shown, is_listed: true });
+    tools.push(Toolset { tools: workspace_tools, is_listed: true });
     if workspace.fixtures {
         tools.push(Toolset { tools: pintle_fixtures::tools(), is_listed: true });
     }

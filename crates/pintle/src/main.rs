@@ -17,6 +17,7 @@ mod settings;
 mod state;
 mod terminal;
 mod toolsets;
+mod workspace_tools;
 
 use std::process::ExitCode;
 

@@ -9,8 +9,7 @@ use std::{
 };
 
 use pintle_commands::{duration, refuse_folder};
-use pintle_contract::Scopes;
-use pintle_contract::{RootName, WorkspacePath};
+use pintle_contract::{RootName, Scopes, WorkspacePath};
 use pintle_engine::{ArgumentReading, Options, Timeouts};
 use pintle_files::Durability;
 use pintle_positions::{SetAt, escape};

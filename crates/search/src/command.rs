@@ -7,8 +7,7 @@ use std::{
 };
 
 use grep_matcher::Matcher;
-use pintle_contract::Scopes;
-use pintle_contract::{Fault, WorkspacePath};
+use pintle_contract::{Fault, Scopes, WorkspacePath};
 use pintle_tool::{CallContext, Caller};
 use serde_json::Value;
 

@@ -10,15 +10,14 @@ use std::{
     time::Duration,
 };
 
-use pintle_contract::Scopes;
-use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath};
-use pintle_files::Files;
+use pintle_contract::{ErrorCode, Fault, RootName, Scopes, WorkspacePath};
 use pintle_tool::{CallContext, DynTool, result_too_large};
 use serde_json::json;
 
 use crate::{
     background::{Background, Progress},
     build::{Build, Built, Mode, Most, Observer, build, threads},
+    health::{self, SearchHealth},
     index::Index,
     live::{Live, Snapshot, Unready, Watching},
     root::Root,
@@ -26,8 +25,7 @@ use crate::{
     stamp::Stamp,
     store::Store,
     summary::Summary,
-    surroundings::Surroundings,
-    tools,
+    tools::{self, IndexState},
     walk::{PassedOver, Within, absolute, list, passed_over, walk},
 };
 
@@ -142,14 +140,14 @@ impl Search {
         tools::search_tools(self)
     }
 
-    /// The tools that show the workspace and how the server is. Files are shown through the files toolset, and
-    /// `surroundings` has what other parts of the server know.
-    pub fn workspace_tools(
-        self: &Arc<Self>,
-        files: &Arc<Files>,
-        surroundings: Surroundings,
-    ) -> Vec<Arc<dyn DynTool>> {
-        tools::workspace_tools(self, files, surroundings)
+    /// The state of the index, for what the caller may read.
+    pub fn index_state(&self, call: &CallContext) -> Result<IndexState, Fault> {
+        tools::index_state(self, call)
+    }
+
+    /// Whether each kind of search works, and what is wrong with those that do not.
+    pub fn health(&self, call: &CallContext) -> Result<SearchHealth, Fault> {
+        health::check(self, call)
     }
 
     /// When the index was last built, if there is one.
@@ -180,7 +178,7 @@ impl Search {
         self.limit
     }
 
-    /// What is to be told if an index was built for files of another size than is set now.
+    /// The warning that an index was built with another limit on the size of files than is set now.
     pub(crate) fn other_limit(&self, snapshot: &Snapshot) -> Option<String> {
         let (is, should) = (snapshot.manifest.limit, self.limit);
         (is != should)

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use bstr::ByteSlice;
-use pintle_contract::Scopes;
-use pintle_contract::WorkspacePath;
+use pintle_contract::{Scopes, WorkspacePath};
 use pintle_symbols::Language;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::Access;
-use pintle_contract::{ErrorCode, Fault};
+use pintle_contract::{Access, ErrorCode, Fault};
 use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 use serde_json::json;
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Need};
-use pintle_contract::{Annotations, ErrorCode, Fault};
+use pintle_contract::{Access, Annotations, ErrorCode, Fault, Need};
 use pintle_tool::{CallContext, Failure, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use pintle_contract::Verb;
-use pintle_contract::WorkspacePath;
+use pintle_contract::{Verb, WorkspacePath};
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType};
 
 use super::{problem, root::Root, temporary};

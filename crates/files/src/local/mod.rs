@@ -31,8 +31,7 @@ use std::{
     path::Path,
 };
 
-use pintle_contract::Verb;
-use pintle_contract::WorkspacePath;
+use pintle_contract::{Verb, WorkspacePath};
 use rustix::{fs::FileType, io::Errno};
 
 use self::{leftover::Warn, lock::Lock, root::Root, source::OpenFile, tree::TreeWalk};

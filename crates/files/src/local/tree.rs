@@ -5,8 +5,7 @@
 
 use std::{collections::BinaryHeap, os::fd::OwnedFd};
 
-use pintle_contract::Verb;
-use pintle_contract::WorkspacePath;
+use pintle_contract::{Verb, WorkspacePath};
 use rustix::{
     fs::{AtFlags, Dir, DirEntry, FileType},
     io::Errno,

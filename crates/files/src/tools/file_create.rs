@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_contract::{Access, Need, Verb};
-use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault};
+use pintle_contract::{Access, Annotations, ClientHints, ErrorCode, Fault, Need, Verb};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_contract::{Access, Need, Verb};
-use pintle_contract::{Annotations, ErrorCode, Fault};
+use pintle_contract::{Access, Annotations, ErrorCode, Fault, Need, Verb};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -12,8 +12,7 @@ mod text_replace;
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Verb};
-use pintle_contract::{Annotations, ClientHints, Fault};
+use pintle_contract::{Access, Annotations, ClientHints, Fault, Verb};
 use pintle_tool::{CallContext, DynTool, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Serialize;

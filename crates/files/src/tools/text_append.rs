@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Need, Verb};
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Access, Annotations, Fault, Need, Verb};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Need, Verb};
-use pintle_contract::{Annotations, ClientHints, Fault};
+use pintle_contract::{Access, Annotations, ClientHints, Fault, Need, Verb};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;

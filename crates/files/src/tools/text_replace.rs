@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use pintle_auth::{Access, Need, Verb};
-use pintle_contract::{Annotations, ClientHints, Fault, reread_lines};
-use pintle_engine::{CallContext, Tool};
+use pintle_contract::{Access, Annotations, ClientHints, Fault, Need, Verb, reread_lines};
+use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;

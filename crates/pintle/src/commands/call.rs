@@ -25,10 +25,7 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
     };
     let workspace = workspace.without_background();
     let engine = compose::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
-    let request = CallRequest {
-        id: None,
-        caller: Arc::new(Caller::local()),
-        transport: Transport::Local,
+    let call = Call {
         target: Target::Tool(arguments.tool),
         params,
         argument_reading: ArgumentReading::Strict,

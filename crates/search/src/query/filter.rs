@@ -2,7 +2,7 @@
 
 use bstr::ByteSlice;
 use ignore::overrides::{Override, OverrideBuilder};
-use pintle_auth::Scopes;
+use pintle_contract::Scopes;
 use pintle_symbols::Language;
 
 use crate::walk::Within;

@@ -3,8 +3,7 @@
 use std::{fs, path::Path};
 
 use bstr::ByteSlice;
-use pintle_contract::Scopes;
-use pintle_contract::{Fault, WorkspacePath, nearest};
+use pintle_contract::{Fault, Scopes, WorkspacePath, nearest};
 
 use crate::{
     live::Snapshot,

@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_contract::{Access, Need, Verb};
-use pintle_contract::{Annotations, ErrorCode, Fault, WorkspacePath};
+use pintle_contract::{Access, Annotations, ErrorCode, Fault, Need, Verb, WorkspacePath};
 use pintle_tool::{CallContext, ProgressEvent, Stream, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ pub(crate) struct IndexStatus(pub(crate) Arc<Search>);
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct Output {
+pub struct IndexState {
     /// Whether there is an index.
     exists: bool,
     /// Rises with each build that found something new.
@@ -70,11 +70,11 @@ struct Building {
     percent: Option<u64>,
 }
 
-impl ToolOutput for Output {}
+impl ToolOutput for IndexState {}
 
 impl Tool for IndexStatus {
     type Input = NoArguments;
-    type Output = Output;
+    type Output = IndexState;
 
     const NAME: &'static str = "index_status";
     const TITLE: &'static str = "State of the index";
@@ -82,49 +82,50 @@ impl Tool for IndexStatus {
     const DESCRIPTION: &'static str = "Tells whether there is a search index, what it covers, what it leaves out and why, and how fresh it is.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
-    async fn run(&self, _: NoArguments, call: CallContext) -> Result<Output, Fault> {
+    async fn run(&self, _: NoArguments, call: CallContext) -> Result<IndexState, Fault> {
         let search = Arc::clone(&self.0);
-        call.compute(move |call| status(&search, call)).await?
+        call.compute(move |call| index_state(&search, call)).await?
     }
 }
 
 /// The state of the index for a caller.
-pub(crate) fn status(search: &Search, call: &CallContext) -> Result<Output, Fault> {
-    let mut output = Output { max_file_bytes: search.limit(), watching: "not yet", ..Output::default() };
+pub(crate) fn index_state(search: &Search, call: &CallContext) -> Result<IndexState, Fault> {
+    let mut state =
+        IndexState { max_file_bytes: search.limit(), watching: "not yet", ..IndexState::default() };
     let scopes = call.caller().scopes();
-    output.building = search.build_progress().map(|progress| Building {
+    state.building = search.build_progress().map(|progress| Building {
         phase: progress.phase.name(),
         percent: (scopes.are_everything() && progress.total > 0)
             .then(|| progress.done.saturating_mul(100) / progress.total),
     });
     let Some(snapshot) = search.snapshot_if_any(call)? else {
-        output.not_built = search.why_unindexed();
-        return Ok(output);
+        state.not_built = search.why_unindexed();
+        return Ok(state);
     };
-    // If that does not work, what was counted last is told.
+    // If that does not work, the state has what was counted last.
     let _ = search.count_passed(&snapshot, &|| call.has_ended());
     let summary = search.summary(&snapshot, scopes)?;
-    output.exists = true;
-    output.max_file_bytes = snapshot.manifest.limit;
-    output.generation = snapshot.index.generation;
-    output.files = summary.files;
-    output.bytes = summary.bytes;
+    state.exists = true;
+    state.max_file_bytes = snapshot.manifest.limit;
+    state.generation = snapshot.index.generation;
+    state.files = summary.files;
+    state.bytes = summary.bytes;
     if scopes.are_everything() {
         let (text, all) = snapshot.index.bytes();
-        (output.size, output.text_size) = (Some(all), Some(text));
+        (state.size, state.text_size) = (Some(all), Some(text));
     }
-    output.built_at = built_at(&snapshot);
-    output.pending = summary.pending;
-    output.languages.clone_from(&summary.languages);
-    output.skipped.clone_from(&summary.skipped);
-    output.found = summary.found();
-    output.ready = Some(Ready::of(&snapshot));
-    output.watching = match search.watching() {
+    state.built_at = built_at(&snapshot);
+    state.pending = summary.pending;
+    state.languages.clone_from(&summary.languages);
+    state.skipped.clone_from(&summary.skipped);
+    state.found = summary.found();
+    state.ready = Some(Ready::of(&snapshot));
+    state.watching = match search.watching() {
         Watching::Events => "events",
         Watching::Walking(_) => "walking",
         Watching::NotYet => "not yet",
     };
-    Ok(output)
+    Ok(state)
 }
 
 fn built_at(snapshot: &Snapshot) -> Option<String> {

@@ -1,23 +1,21 @@
 //! The tools, one file each.
 
-mod check_status;
 mod hint;
 mod index_build;
 mod index_status;
 mod search;
-mod show_file;
-mod workspace_status;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_files::Files;
 use pintle_tool::{DynTool, erase};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use index_status::IndexState;
+pub(crate) use index_status::index_state;
 pub(crate) use search::{filter_of, pattern_of, reach_of, search_now};
 
-use crate::{search::Search, summary::Summary, surroundings::Surroundings};
+use crate::{search::Search, summary::Summary};
 
 /// The tools of search.
 pub(crate) fn search_tools(search: &Arc<Search>) -> Vec<Arc<dyn DynTool>> {
@@ -26,22 +24,6 @@ pub(crate) fn search_tools(search: &Arc<Search>) -> Vec<Arc<dyn DynTool>> {
         erase(index_build::IndexBuild(search())),
         erase(index_status::IndexStatus(search())),
         erase(search::SearchTool(search())),
-    ]
-}
-
-/// The tools that show the workspace and how the server is.
-pub(crate) fn workspace_tools(
-    search: &Arc<Search>,
-    files: &Arc<Files>,
-    surroundings: Surroundings,
-) -> Vec<Arc<dyn DynTool>> {
-    let search = || Arc::clone(search);
-    let surroundings = Arc::new(surroundings);
-    let around = || Arc::clone(&surroundings);
-    vec![
-        erase(check_status::CheckStatus(search(), around())),
-        erase(show_file::ShowFile(Arc::clone(files))),
-        erase(workspace_status::WorkspaceStatus(search(), around())),
     ]
 }
 

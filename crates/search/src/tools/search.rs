@@ -6,8 +6,9 @@ use std::{
 };
 
 use bstr::ByteSlice;
-use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, nearest};
-use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_contract::{
+    Annotations, ClientHints, ErrorCode, Fault, Need, Scopes, Verb, WorkspacePath, nearest,
+};
 use pintle_symbols::{Kind, Language};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;

@@ -1,18 +1,21 @@
 //! `show_file`.
 
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
-use pintle_auth::{Access, Need, Verb};
-use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, reread_lines};
-use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
-use pintle_files::Files;
+use pintle_contract::{
+    Access, Annotations, ClientHints, ErrorCode, Fault, Need, Verb, WorkspacePath, reread_lines,
+};
 use pintle_symbols::{Language, Outliner};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) struct ShowFile(pub(crate) Arc<Files>);
+use crate::line_reader::LineReader;
+
+pub(crate) struct ShowFile<F> {
+    pub(crate) files: F,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,14 +48,14 @@ pub(crate) struct Output {
     language: Option<&'static str>,
     /// If it was asked for: what the file defines, in the order of its lines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outline: Option<Vec<Defined>>,
+    outline: Option<Vec<Definition>>,
 }
 
 /// A definition.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
-struct Defined {
+struct Definition {
     /// What it is.
     kind: &'static str,
     /// Its name.
@@ -69,7 +72,7 @@ impl ToolOutput for Output {
     }
 }
 
-impl Tool for ShowFile {
+impl<F: LineReader> Tool for ShowFile<F> {
     type Input = Input;
     type Output = Output;
 
@@ -98,7 +101,7 @@ impl Tool for ShowFile {
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
-        let lines = self.0.read_lines(&call, &input.path, input.lines).await?;
+        let lines = self.files.read_lines(&call, &input.path, input.lines).await?;
         let language = Language::of_path(input.path.as_bytes());
         let outline = match language.filter(|language| language.has_symbols()) {
             _ if !input.outline => None,
@@ -107,7 +110,7 @@ impl Tool for ShowFile {
         };
         Ok(Output {
             text: numbered(&lines.content, lines.first_line),
-            hash: lines.hash.to_string(),
+            hash: lines.hash,
             total_lines: lines.total_lines,
             language: language.map(Language::name),
             outline,
@@ -115,26 +118,26 @@ impl Tool for ShowFile {
     }
 }
 
-impl ShowFile {
+impl<F: LineReader> ShowFile<F> {
     async fn outline(
         &self,
         call: &CallContext,
         path: &str,
         language: Language,
-    ) -> Result<Vec<Defined>, Fault> {
+    ) -> Result<Vec<Definition>, Fault> {
         // One that is too large to be read whole has no outline.
-        let Ok(whole) = self.0.read_lines(call, path, all()).await else { return Ok(Vec::new()) };
+        let Ok(whole) = self.files.read_lines(call, path, all()).await else { return Ok(Vec::new()) };
         let work = move |call: &CallContext| {
             let text = whole.content.as_bytes();
             let outline = Outliner::new().outline(language, text, &|| call.has_ended());
             let symbols = outline.symbols().unwrap_or_default().into_iter();
-            let defined = symbols.map(|symbol| Defined {
+            let definitions = symbols.map(|symbol| Definition {
                 kind: symbol.kind.name(),
                 name: String::from_utf8_lossy(&text[symbol.name]).into_owned(),
                 line: symbol.line,
                 end_line: symbol.end_line,
             });
-            defined.collect()
+            definitions.collect()
         };
         call.compute(work).await
     }

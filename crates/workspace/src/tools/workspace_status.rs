@@ -3,35 +3,36 @@
 use std::sync::Arc;
 
 use bstr::ByteSlice;
-use pintle_contract::Scopes;
-use pintle_contract::{Annotations, Fault, WorkspacePath};
+use pintle_contract::{Annotations, Fault, Scopes, WorkspacePath};
 use pintle_git::GitStatus;
 use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::index_status;
 use crate::{
-    search::Search,
-    surroundings::{Binding, Limits, Surroundings},
+    config::{Binding, Limits, WorkspaceConfig},
+    search_reporter::SearchReporter,
 };
 
-pub(crate) struct WorkspaceStatus(pub(crate) Arc<Search>, pub(crate) Arc<Surroundings>);
+pub(crate) struct WorkspaceStatus<S> {
+    pub(crate) config: Arc<WorkspaceConfig>,
+    pub(crate) search: Arc<S>,
+}
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct Output {
+pub(crate) struct Output<I> {
     /// The folder that the tools see as `/`.
     root: String,
     /// The state of the git work tree that the root is, or is a folder of; also in linked worktrees and submodules.
     #[serde(skip_serializing_if = "Option::is_none")]
-    git: Option<Git>,
+    git: Option<GitReport>,
     /// Why the state of git is missing although there is a repository in the root or above it.
     #[serde(skip_serializing_if = "Option::is_none")]
     git_problem: Option<String>,
     /// The search index, as `index_status` tells it.
-    index: index_status::Output,
+    index: I,
     /// The names of the schemas.
     schemas: Vec<String>,
     /// The files that are bound to a schema.
@@ -44,7 +45,7 @@ pub(crate) struct Output {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
-struct Git {
+struct GitReport {
     /// The commit; only for callers that may read the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<String>,
@@ -63,7 +64,7 @@ struct Git {
     truncated: bool,
 }
 
-/// So many dirty files are named.
+/// The most dirty files that a report names.
 const MOST_DIRTY: usize = 200;
 
 #[derive(Serialize, JsonSchema)]
@@ -75,11 +76,11 @@ struct DirtyFile {
     change: &'static str,
 }
 
-impl ToolOutput for Output {}
+impl<I: Serialize + JsonSchema + Send> ToolOutput for Output<I> {}
 
-impl Tool for WorkspaceStatus {
+impl<S: SearchReporter> Tool for WorkspaceStatus<S> {
     type Input = NoArguments;
-    type Output = Output;
+    type Output = Output<S::IndexState>;
 
     const NAME: &'static str = "workspace_status";
     const TITLE: &'static str = "State of the workspace";
@@ -87,44 +88,51 @@ impl Tool for WorkspaceStatus {
     const DESCRIPTION: &'static str = "Tells where the workspace is and what state it is in: git's head, branch and dirty files, the search index, schemas, bound files and limits.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
-    async fn run(&self, _: NoArguments, call: CallContext) -> Result<Output, Fault> {
-        let (search, around) = (Arc::clone(&self.0), Arc::clone(&self.1));
-        call.compute(move |call| status(&search, &around, call)).await?
+    async fn run(&self, _: NoArguments, call: CallContext) -> Result<Self::Output, Fault> {
+        let (config, search) = (Arc::clone(&self.config), Arc::clone(&self.search));
+        call.compute(move |call| status(&config, search.as_ref(), call)).await?
     }
 }
 
-fn status(search: &Search, around: &Surroundings, call: &CallContext) -> Result<Output, Fault> {
+fn status<S: SearchReporter>(
+    config: &WorkspaceConfig,
+    search: &S,
+    call: &CallContext,
+) -> Result<Output<S::IndexState>, Fault> {
     let scopes = call.caller().scopes();
     let admits = |path: &[u8]| scopes.may_read_bytes(path);
-    let (git, git_problem) = match pintle_git::status_of(search.root_path(), &admits, &|| call.has_ended()) {
-        Ok(status) => (status.map(|status| told(status, scopes)), None),
+    let (git, git_problem) = match pintle_git::status_of(&config.root, &admits, &|| call.has_ended()) {
+        Ok(status) => (status.map(|status| git_report(status, scopes)), None),
         // A problem may name files that the caller must not know of.
-        Err(problem) if scopes.may_read_bytes(b".git/HEAD") => (None, Some(problem.to_string())),
+        Err(problem) if scopes.may_read_bytes(GIT_HEAD) => (None, Some(problem.to_string())),
         Err(_) => {
             let reason = "there is a repository, but its state is not available; a caller that may read the root is shown why";
             (None, Some(reason.to_owned()))
         }
     };
     Ok(Output {
-        root: search.root_path().display().to_string(),
+        root: config.root.display().to_string(),
         git,
         git_problem,
-        index: index_status::status(search, call)?,
-        schemas: around.schemas.clone(),
-        bindings: around.bindings.iter().filter(|binding| is_told(scopes, binding)).cloned().collect(),
-        limits: around.limits,
+        index: search.index_state(call)?,
+        schemas: config.schemas.clone(),
+        bindings: config.bindings.iter().filter(|binding| may_know(scopes, binding)).cloned().collect(),
+        limits: config.limits,
     })
 }
 
-fn told(status: GitStatus, scopes: &Scopes) -> Git {
-    let may_read_git = scopes.may_read_bytes(b".git/HEAD");
+/// Whoever may read this file may know which commit and branch are checked out.
+const GIT_HEAD: &[u8] = b".git/HEAD";
+
+fn git_report(status: GitStatus, scopes: &Scopes) -> GitReport {
+    let may_read_head = scopes.may_read_bytes(GIT_HEAD);
     let count = status.dirty.len();
     let dirty = status.dirty.iter().take(MOST_DIRTY);
     let dirty = dirty
         .map(|dirty| DirtyFile { path: dirty.path.to_str_lossy().into_owned(), change: dirty.change.name() });
-    Git {
-        head: status.head.filter(|_| may_read_git),
-        branch: status.branch.filter(|_| may_read_git),
+    GitReport {
+        head: status.head.filter(|_| may_read_head),
+        branch: status.branch.filter(|_| may_read_head),
         dirty: dirty.collect(),
         total: (!status.truncated).then_some(count as u64),
         at_least: status.truncated.then_some(count as u64),
@@ -132,8 +140,8 @@ fn told(status: GitStatus, scopes: &Scopes) -> Git {
     }
 }
 
-/// Whether a caller may know of a binding: if it may read where the bound files lie.
-fn is_told(scopes: &Scopes, binding: &Binding) -> bool {
+/// Whether a caller may know of a binding: if it may read where the bound files are.
+fn may_know(scopes: &Scopes, binding: &Binding) -> bool {
     let plain = binding.path.split(['*', '?', '[', '{']).next().unwrap_or_default();
     let folder = plain.rsplit_once('/').map_or("", |(folder, _)| folder);
     let folder = if plain == binding.path { plain } else { folder };

@@ -1,11 +1,15 @@
-//! What the status tools tell besides the index: facts that other parts of the server know.
+//! What the tools report that does not change while the server runs.
+
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What belongs to the workspace.
+/// Where the workspace is, and how the server was set up for it.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct WorkspaceConfig {
+    /// The root.
+    pub root: PathBuf,
     /// The names of the schemas.
     pub schemas: Vec<String>,
     /// Files that are bound to a schema.
@@ -14,7 +18,7 @@ pub struct Surroundings {
     pub limits: Limits,
     /// Whether assets can be published.
     pub has_backend: bool,
-    /// What was noticed when the server started.
+    /// What the server warned of when it started.
     pub warnings: Vec<String>,
 }
 

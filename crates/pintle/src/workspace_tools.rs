@@ -1,0 +1,80 @@
+//! The tools of the workspace toolset, connected with the toolsets that they report on.
+
+use std::sync::Arc;
+
+use pintle_assets::Assets;
+use pintle_contract::Fault;
+use pintle_engine::Options;
+use pintle_files::Files;
+use pintle_search::{HealthWarning, IndexState, Search, SearchHealth, WorkState};
+use pintle_tool::{CallContext, DynTool};
+use pintle_workspace::{
+    Binding, Capability, CapabilityState, Health, Limits, LineReader, Lines, SearchReporter, Warning,
+    WorkspaceConfig,
+};
+
+use crate::settings::Workspace;
+
+/// The tools that show the workspace and the health of the server.
+pub fn workspace_tools(
+    workspace: &Workspace,
+    options: &Options,
+    assets: &Assets,
+    files: &Arc<Files>,
+    search: &Arc<Search>,
+) -> Vec<Arc<dyn DynTool>> {
+    let bindings = workspace.bindings.iter();
+    let bindings = bindings.map(|bind| Binding { path: bind.path.clone(), schema: bind.schema.clone() });
+    let config = WorkspaceConfig {
+        root: workspace.root.clone(),
+        schemas: assets.schema_names(),
+        bindings: bindings.collect(),
+        limits: Limits {
+            max_result_bytes: options.max_result_bytes as u64,
+            max_file_bytes: workspace.max_file_bytes,
+            running: options.running as u64,
+            waiting: options.waiting as u64,
+            timeout_ms: options.timeouts.default.as_millis() as u64,
+        },
+        has_backend: workspace.backend_url.is_some(),
+        warnings: assets.warnings().to_vec(),
+    };
+    pintle_workspace::tools(config, FilesLines(Arc::clone(files)), SearchReports(Arc::clone(search)))
+}
+
+/// Lines as the files toolset reads them.
+struct FilesLines(Arc<Files>);
+
+impl LineReader for FilesLines {
+    async fn read_lines(&self, call: &CallContext, path: &str, lines: [i64; 2]) -> Result<Lines, Fault> {
+        let pintle_files::Lines { content, hash, total_lines, first_line } =
+            self.0.read_lines(call, path, lines).await?;
+        Ok(Lines { content, hash: hash.to_string(), total_lines, first_line })
+    }
+}
+
+/// Reports of the search toolset.
+struct SearchReports(Arc<Search>);
+
+impl SearchReporter for SearchReports {
+    type IndexState = IndexState;
+
+    fn index_state(&self, call: &CallContext) -> Result<IndexState, Fault> {
+        self.0.index_state(call)
+    }
+
+    fn health(&self, call: &CallContext) -> Result<Health, Fault> {
+        let SearchHealth { capabilities, warnings } = self.0.health(call)?;
+        let capabilities = capabilities.into_iter().map(|(name, state)| {
+            let state = match state {
+                WorkState::Works => CapabilityState::Works,
+                WorkState::Off => CapabilityState::Off,
+                WorkState::Broken => CapabilityState::Broken,
+            };
+            Capability { name, state }
+        });
+        let warnings =
+            warnings.into_iter().map(|HealthWarning { message, remedy }| Warning { message, remedy });
+        Ok(Health { capabilities: capabilities.collect(), warnings: warnings.collect() })
+    }
+}

@@ -1,0 +1,104 @@
+//! `check_status`.
+
+use std::sync::Arc;
+
+use pintle_contract::{Annotations, Fault};
+use pintle_git::Problem;
+use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    config::WorkspaceConfig,
+    health::{Capability, CapabilityState, Health, Warning},
+    search_reporter::SearchReporter,
+};
+
+pub(crate) struct CheckStatus<S> {
+    pub(crate) config: Arc<WorkspaceConfig>,
+    pub(crate) search: Arc<S>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct Output {
+    /// Whether nothing is broken.
+    ok: bool,
+    /// Each thing that the server can do, and whether it can do it now.
+    capabilities: Vec<Capability>,
+    /// What a person should see to.
+    warnings: Vec<Warning>,
+}
+
+impl ToolOutput for Output {}
+
+impl<S: SearchReporter> Tool for CheckStatus<S> {
+    type Input = NoArguments;
+    type Output = Output;
+
+    const NAME: &'static str = "check_status";
+    const TITLE: &'static str = "Check health";
+    const DESCRIPTION: &'static str =
+        "Checks each capability of the server and tells whether it works, and each warning with its remedy.";
+    const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+
+    async fn run(&self, _: NoArguments, call: CallContext) -> Result<Output, Fault> {
+        let (config, search) = (Arc::clone(&self.config), Arc::clone(&self.search));
+        let health = call.compute(move |call| check(&config, search.as_ref(), call)).await??;
+        Ok(Output { ok: health.is_good(), capabilities: health.capabilities, warnings: health.warnings })
+    }
+}
+
+fn check(
+    config: &WorkspaceConfig,
+    search: &impl SearchReporter,
+    call: &CallContext,
+) -> Result<Health, Fault> {
+    let mut health = Health::default();
+    check_root(config, &mut health);
+    health.append(search.health(call)?);
+    check_git(config, call, &mut health);
+    health.add("schemas", works_if(!config.schemas.is_empty()));
+    health.add("backend", works_if(config.has_backend));
+    for warning in &config.warnings {
+        health.warn(warning, "mend it and start the server again");
+    }
+    Ok(health)
+}
+
+fn check_root(config: &WorkspaceConfig, health: &mut Health) {
+    match std::fs::read_dir(&config.root) {
+        Ok(_) => health.add("files", CapabilityState::Works),
+        Err(error) => {
+            health.add("files", CapabilityState::Broken);
+            health.warn(format!("the root cannot be read: {error}"), "see that it exists and may be read");
+        }
+    }
+}
+
+fn check_git(config: &WorkspaceConfig, call: &CallContext, health: &mut Health) {
+    let state = match pintle_git::status(&config.root, &|| call.has_ended()) {
+        Ok(Some(_)) => CapabilityState::Works,
+        Ok(None) => CapabilityState::Off,
+        Err(problem) => {
+            // The problem may name files that this caller must not know of; workspace_status checks that.
+            health.warn(
+                "the state of the git repository is not available",
+                "see `gitProblem` in the result of workspace_status",
+            );
+            match problem {
+                Problem::NotUsed(_) => CapabilityState::Off,
+                _ => CapabilityState::Broken,
+            }
+        }
+    };
+    health.add("git", state);
+}
+
+/// The state of something that needs to be set up and cannot break.
+fn works_if(is_set_up: bool) -> CapabilityState {
+    match is_set_up {
+        true => CapabilityState::Works,
+        false => CapabilityState::Off,
+    }
+}
