@@ -7,8 +7,10 @@ use std::{
 };
 
 use grep_matcher::Matcher;
-use pintle_contract::{Fault, Scopes, WorkspacePath};
-use pintle_tool::{CallContext, Caller};
+use pintle_auth::Scopes;
+use pintle_contract::{Fault, WorkspacePath};
+use pintle_engine::{CallContext, Caller};
+use pintle_root::Stamp;
 use serde_json::Value;
 
 use crate::{
@@ -20,7 +22,6 @@ use crate::{
     pattern::{Case, Meaning, Pattern, Syntax},
     query::Filter,
     search::Search,
-    stamp::Stamp,
     tools,
 };
 

@@ -9,13 +9,13 @@ use std::{
 };
 
 use pintle_ranked::{Names, Words};
+use pintle_root::scan::{PassedOver, Within};
 
 use crate::{
     build::{NAMES, WORDS},
     look::{Job, Known},
     segment::{KnownFile, PagedFile, Section, State, TextSegment, Torn},
     store::{Manifest, Part, Store},
-    walk::{PassedOver, Within},
 };
 
 /// A segment, and which of its files a later one replaces or removes.

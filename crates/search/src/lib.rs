@@ -22,14 +22,11 @@ mod pattern;
 mod plain_file;
 mod query;
 mod read;
-mod root;
 mod search;
 mod segment;
-mod stamp;
 mod store;
 mod summary;
 mod tools;
-mod walk;
 
 pub use build::{Observer, Phase};
 pub use command::{Answer, BuildReport, LineSearch, MatchedLine, PrintedLines, ShownHit};

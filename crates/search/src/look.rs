@@ -14,10 +14,9 @@ use crate::{
     index::Place,
     pattern::{Pattern, Unanswered},
     read::has_utf16_mark,
-    root::Root,
     segment::{KnownFile, State},
-    stamp::Stamp,
 };
+use pintle_root::{Root, Stamp};
 
 /// A line that matches.
 pub(crate) struct Line<'a> {
@@ -148,42 +147,42 @@ impl<'a> Looker<'a> {
 
     /// Looks into a file. What it has is gathered whole or, if it is no text, not at all.
     pub(crate) fn look(&mut self, path: &[u8], known: Option<&Known>, gather: &mut dyn Gather) -> Looked {
-        let (file, stamp) = match self.root.open_file(path) {
-            Ok(opened) => opened,
-            Err(error) if is_gone(&error) => return Looked::Changed(Changed::Gone),
+        let version = match self.root.open_version(path) {
+            Ok(version) => version,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Looked::Changed(Changed::Gone),
             Err(_) => return Looked::Changed(Changed::Unreadable),
         };
         let mark = gather.mark();
-        let known = known.filter(|known| known.file.stamp == stamp);
+        let known = known.filter(|known| known.file.stamp == version.stamp);
         if known.is_some_and(|known| !known.file.state.is_searched()) {
             return Looked::AsKnown;
         }
         // What lies around a line may lie in other blocks.
         if let Some(known) = known.filter(|_| self.wants.around == 0) {
-            let looked = self.look_at_blocks(path, &file, known, gather);
+            let looked = self.look_at_blocks(path, &version.file, known, gather);
             // A file that changes while it is read is read again, whole.
-            let is_same = gather.mark() == mark || Stamp::of_file(&file).is_ok_and(|after| after == stamp);
+            let is_same = gather.mark() == mark || version.is_unchanged();
             if looked.is_ok() && is_same {
-                gather.end_file(mark, stamp, known.file.hash);
+                gather.end_file(mark, version.stamp, known.file.hash);
                 return Looked::AsKnown;
             }
             gather.forget(mark);
         }
-        let mut stamp = stamp;
+        let mut stamp = version.stamp;
         for round in 0..3 {
             if (self.has_ended)() {
                 break;
             }
             if round > 0 {
-                let Ok(now) = Stamp::of_file(&file) else { break };
+                let Ok(now) = version.stamp_now() else { break };
                 stamp = now;
             }
             if stamp.size > self.limit {
                 return Looked::Changed(Changed::TooLarge);
             }
-            let looked = self.look_at_all(path, &file, stamp.size, gather);
+            let looked = self.look_at_all(path, &version.file, stamp.size, gather);
             match looked {
-                Ok(Some(hash)) if Stamp::of_file(&file).is_ok_and(|after| after == stamp) => {
+                Ok(Some(hash)) if version.stamp_now().is_ok_and(|now| now == stamp) => {
                     gather.end_file(mark, stamp, hash);
                     return Looked::Changed(Changed::Text);
                 }
@@ -538,13 +537,6 @@ pub(crate) fn column(pattern: &Pattern, line: &[u8]) -> u64 {
 
 fn memchr_from(byte: u8, text: &[u8], from: usize) -> Option<usize> {
     memchr(byte, text.get(from..)?).map(|place| from + place)
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::XDEV, Errno::ISDIR, Errno::NXIO];
-    error.kind() == io::ErrorKind::InvalidInput
-        || error.raw_os_error().is_some_and(|number| gone.iter().any(|errno| errno.raw_os_error() == number))
 }
 
 const _: () = assert!(WINDOW as u64 >= 2 * BLOCK);

@@ -6,15 +6,14 @@ use std::{
 };
 
 use memchr::{memchr, memchr_iter};
+use pintle_root::{Clocks, Root, Sighting, Stamp};
 use pintle_symbols::Language;
 use sha2::{Digest, Sha256};
 
 use crate::{
     blocks::Cutter,
     grams::Collector,
-    root::Root,
     segment::{KnownFile, State},
-    stamp::{Clocks, Sighting, Stamp},
 };
 
 /// Reads files, one after the other, into the same buffer.
@@ -99,25 +98,24 @@ impl FileReader {
         collector: Option<(&mut Collector, u16)>,
     ) -> Inspected {
         let language = Language::of_path(path).map_or(0, Language::id);
-        let (file, stamp) = match root.open_file(path) {
-            Ok(opened) => opened,
+        let version = match root.open_version(path) {
+            Ok(version) => version,
             Err(_) => {
                 let stamp = Stamp::default();
                 let file = KnownFile { stamp, hash: [0; 32], state: State::Unreadable, language };
                 return Inspected { file, seen: None };
             }
         };
-        let reading = self.clocks.reading(&file);
+        let (stamp, reading) = (version.stamp, self.clocks.reading(&version.file));
         let seen = seen.filter(|seen| seen.stamp == stamp).unwrap_or(Sighting { stamp, at: reading.at });
         let is_too_large = stamp.size > self.limit;
         let outcome = match is_too_large {
             true => Ok((State::TooLarge, [0; 32])),
-            false => self.read(&file, lines, collector),
+            false => self.read(&version.file, lines, collector),
         };
         let (state, hash) = outcome.unwrap_or((State::Unreadable, [0; 32]));
-        let is_same = || Stamp::of_file(&file).is_ok_and(|after| after == stamp);
         // Of a file that is too large nothing counts but its size, which is in its stamp.
-        let is_trusted = is_too_large || (stamp.is_settled(reading, Some(seen)) && is_same());
+        let is_trusted = is_too_large || (stamp.is_settled(reading, Some(seen)) && version.is_unchanged());
         let stamp = if is_trusted { stamp } else { stamp.unknown() };
         Inspected { file: KnownFile { stamp, hash, state, language }, seen: Some(seen) }
     }

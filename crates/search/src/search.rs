@@ -10,9 +10,15 @@ use std::{
     time::Duration,
 };
 
-use pintle_contract::{ErrorCode, Fault, RootName, Scopes, WorkspacePath};
-use pintle_tool::{CallContext, DynTool, result_too_large};
-use serde_json::json;
+use pintle_auth::Scopes;
+use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath};
+use pintle_engine::{CallContext, DynTool, result_too_large};
+use pintle_files::Files;
+use pintle_root::{
+    Root,
+    scan::{PassedOver, Within},
+    storage_failed,
+};
 
 use crate::{
     background::{Background, Progress},
@@ -20,13 +26,11 @@ use crate::{
     health::{self, SearchHealth},
     index::Index,
     live::{Live, Snapshot, Unready, Watching},
-    root::Root,
     segment::Torn,
-    stamp::Stamp,
     store::Store,
     summary::Summary,
-    tools::{self, IndexState},
-    walk::{PassedOver, Within, absolute, list, passed_over, walk},
+    surroundings::Surroundings,
+    tools,
 };
 
 /// What is searched, and where its index is kept.
@@ -231,13 +235,12 @@ impl Search {
         within: Option<Within>,
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<Snapshot, Fault> {
-        let listing = list(self.root.path(), within, threads(), has_ended);
+        let listing = self.root.list(within, threads(), has_ended);
         listing.map(|listing| Snapshot::of_listing(listing, self.limit)).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => self.unready(Unready::Ended),
             _ => {
                 let message = format!("the files of the root could not be listed: {error}");
-                Fault::new(ErrorCode::UpstreamFailed, message)
-                    .details(json!({ "reason": "io" }))
+                storage_failed(message, &error)
                     .hint("call again; if it stays, check free memory and the limit on open files")
             }
         })
@@ -425,8 +428,7 @@ impl Search {
     /// Refuses a path at which there is nothing and was nothing.
     fn refuse_nowhere(&self, path: &WorkspacePath) -> Result<(), Fault> {
         let within = below(path);
-        let is_there =
-            within.targets().all(|target| Stamp::of_path(&absolute(self.root.path(), target)).is_ok());
+        let is_there = within.targets().all(|target| self.root.stamp_of(target).is_ok());
         let was_there =
             |index: &Index| index.places_within(&within).map_or(true, |places| !places.is_empty());
         let is_known = || match self.indexed()?.store.open() {
@@ -466,8 +468,8 @@ impl Search {
         snapshot: &Snapshot,
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> io::Result<()> {
-        let walk = walk(self.root.path(), None, threads(), &|_| {}, &|_| {}, has_ended)?;
-        let passed = passed_over(self.root.path(), &walk, has_ended);
+        let walk = self.root.walk(None, threads(), &|_| {}, &|_| {}, has_ended)?;
+        let passed = self.root.passed_over(&walk, has_ended);
         let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
         summaries.passed = Some((Arc::clone(&snapshot.index), Arc::new(passed)));
         Ok(())
@@ -619,12 +621,9 @@ fn unsuited(root: &Path, home: Option<&Path>) -> Option<&'static str> {
 
 /// The fault of an index that could not be read or written, which says nothing about what is in it.
 fn failed(error: &io::Error) -> Fault {
-    let upstream = |message: String, reason: &str| {
-        Fault::new(ErrorCode::UpstreamFailed, message).details(json!({ "reason": reason }))
-    };
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            upstream(format!("the disk is full: the index could not be written ({error})"), "no_space")
+            storage_failed(format!("the disk is full: the index could not be written ({error})"), error)
                 .hint("free some space where the state folder is, and call again; an index that was there before still answers")
         }
         _ if is_unusable_folder(error) => {
@@ -637,7 +636,7 @@ fn failed(error: &io::Error) -> Fault {
             Fault::new(ErrorCode::CapabilityMissing, message).hint("serve a part of it with --root")
         }
         _ if error.raw_os_error().is_some() => {
-            upstream(format!("the index could not be read or written: {error}"), "io").hint(
+            storage_failed(format!("the index could not be read or written: {error}"), error).hint(
                 "call again; if it stays, check the disk of the state folder, free memory and the limit on open files",
             )
         }

@@ -20,8 +20,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use crate::{
     index::Index,
     plain_file::{create_private, create_private_folder, open_plain},
-    stamp::Stamp,
 };
+use pintle_root::Stamp;
 
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
@@ -147,7 +147,7 @@ impl Store {
 
     /// Whether a manifest that was read is still the present one.
     pub(crate) fn is_present(&self, source: &ManifestFile) -> bool {
-        Stamp::of_path(&self.path(MANIFEST)).is_ok_and(|(stamp, _)| stamp == source.stamp)
+        Stamp::of_path(&self.path(MANIFEST)).is_ok_and(|stamp| stamp == Some(source.stamp))
     }
 
     /// Opens the present generation; nothing if there is none.

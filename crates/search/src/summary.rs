@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use bstr::ByteSlice;
-use pintle_contract::{Scopes, WorkspacePath};
+use pintle_auth::Scopes;
+use pintle_contract::WorkspacePath;
+use pintle_root::scan::{Passed, PassedOver};
 use pintle_symbols::Language;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +15,6 @@ use crate::{
     live::{Overlay, Snapshot},
     look::{Changed, Looked},
     segment::{KnownFile, State, Torn},
-    walk::{Passed, PassedOver},
 };
 
 /// The account of all files that a caller may read.

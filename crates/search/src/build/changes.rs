@@ -2,17 +2,18 @@
 
 use std::io;
 
+use pintle_root::scan::{FoundFile, Walk, Within};
+
 use crate::{
     index::{Index, Place},
     segment::{State, Torn},
-    walk::{Found, Walk, Within},
 };
 
 /// What differs between an index and the files as they are.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     /// New or changed, in the order of their paths.
-    pub(crate) changed: Vec<Found>,
+    pub(crate) changed: Vec<FoundFile>,
     /// Known to the index and gone or ignored by now.
     pub(crate) removed: Vec<Vec<u8>>,
 }
@@ -56,7 +57,7 @@ fn compare(index: &Index, walk: &Walk, within: Option<&Within>) -> Result<Change
 }
 
 /// Whether what the index knows of a file still holds. One that could not be read may be readable by now.
-fn is_current(index: &Index, place: Place, found: &Found) -> Result<bool, Torn> {
+fn is_current(index: &Index, place: Place, found: &FoundFile) -> Result<bool, Torn> {
     let file = index.file(place)?;
     Ok(file.stamp == found.stamp && file.state != State::Unreadable)
 }

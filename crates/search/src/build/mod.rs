@@ -20,12 +20,15 @@ use std::{
 pub(crate) use changes::{Changes, changes};
 pub(crate) use ranked::{NAMES, RANKED_LIMIT, WORDS, definitions};
 
+use pintle_root::{
+    Root,
+    scan::{FoundFile, PassedOver, Walk, Within},
+};
+
 use crate::{
     index::Index,
-    root::Root,
     segment::{Remarks, TextSegment, Torn},
     store::{BuildLock, Manifest, Part, Parts, Store},
-    walk::{Found, Walk, Within, passed_over, walk},
 };
 use text::{TextBuild, build_text};
 
@@ -173,15 +176,14 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
             files.load(Ordering::Relaxed) > most.files || bytes.load(Ordering::Relaxed) > most.bytes
         })
     };
-    let walk =
-        walk(build.root.path(), within, build.threads, &|_| {}, &found, &|| has_ended() || is_too_large());
+    let walk = build.root.walk(within, build.threads, &|_| {}, &found, &|| has_ended() || is_too_large());
     if let Some(Most { files, bytes }) = most.filter(|_| is_too_large()) {
         let gigabytes = bytes as f64 / 1e9;
         let reason = format!("the root has more than {files} files or {gigabytes} GB of text");
         return Ok(Built { generation: old_generation, declined: Some(reason), ..Built::default() });
     }
     let walk = walk?;
-    let passed = within.is_none().then(|| passed_over(build.root.path(), &walk, &has_ended));
+    let passed = within.is_none().then(|| build.root.passed_over(&walk, &has_ended));
     observer.step(Phase::Walk, walk.files.len() as u64, walk.files.len() as u64);
 
     // An index that is complete answers until the next one is: what has changed meanwhile lies over it. The first one
@@ -263,9 +265,9 @@ fn add_segment(
     build: &Build<'_>,
     lock: &BuildLock,
     manifest: &mut Manifest,
-    files: &[Found],
+    files: &[FoundFile],
     removed: &[Vec<u8>],
-    passed: Option<&crate::walk::PassedOver>,
+    passed: Option<&PassedOver>,
     observer: &dyn Observer,
 ) -> io::Result<()> {
     let scratch = build.store.scratch(lock)?;
@@ -317,7 +319,7 @@ fn with_older_changes(
     paths.dedup();
     manifest.segments.truncate(1);
     let within = Within::new(paths.iter().cloned());
-    let mut walk: Walk = walk(build.root.path(), Some(&within), 1, &|_| {}, &|_| {}, has_ended)?;
+    let mut walk: Walk = build.root.walk(Some(&within), 1, &|_| {}, &|_| {}, has_ended)?;
     walk.files.retain(|found| paths.binary_search(&found.path).is_ok());
     let is_found = |path: &Vec<u8>| walk.files.binary_search_by(|found| found.path.cmp(path)).is_ok();
     let removed = paths.into_iter().filter(|path| !is_found(path)).collect();

@@ -140,12 +140,12 @@ impl Pass<'_> {
             return Ok(None);
         }
         let path = self.segment.path(number)?;
-        let Ok((file, stamp)) = self.build.root.open_file(path) else { return Ok(None) };
-        if stamp.size > RANKED_LIMIT {
+        let Ok(version) = self.build.root.open_version(path) else { return Ok(None) };
+        if version.stamp.size > RANKED_LIMIT {
             return Ok(None);
         }
         text.clear();
-        if file.take(RANKED_LIMIT).read_to_end(text).is_err() {
+        if version.file.take(RANKED_LIMIT).read_to_end(text).is_err() {
             text.clear();
         }
         Ok(Some((known.stamp.size, Language::from_id(known.language))))

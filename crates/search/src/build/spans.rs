@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::{blocks, walk::Found};
+use pintle_root::scan::FoundFile;
+
+use crate::blocks;
 
 /// Neighbouring files, whose blocks can be told by 16-bit numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,12 +15,12 @@ pub(crate) struct Span {
 }
 
 /// How many blocks a file takes; one over the limit has none.
-pub(crate) fn blocks_of(file: &Found, limit: u64) -> u32 {
+pub(crate) fn blocks_of(file: &FoundFile, limit: u64) -> u32 {
     if file.stamp.size > limit { 0 } else { blocks::count(file.stamp.size) }
 }
 
 /// Spans of about `bytes` bytes each, and the number of blocks of all.
-pub(crate) fn spans(files: &[Found], limit: u64, bytes: u64) -> (Vec<Span>, u32) {
+pub(crate) fn spans(files: &[FoundFile], limit: u64, bytes: u64) -> (Vec<Span>, u32) {
     const MOST_BLOCKS: u32 = 1 << 16;
     let mut spans = Vec::new();
     let mut span = Span { files: 0..0, first_block: 0, bytes: 0 };

@@ -11,20 +11,19 @@ use std::{
 };
 
 use super::spans;
+use pintle_root::{Root, Sighting, scan::FoundFile};
+
 use crate::{
     grams::{Collector, Run},
     read::{FileReader, Indexed},
-    root::Root,
     segment::{Content, FileTableWriter, Remarks, State, write_text_segment},
-    stamp::Sighting,
-    walk::Found,
 };
 
 /// What is built, of what and how.
 pub(crate) struct TextBuild<'a> {
     pub(crate) root: &'a Root,
     /// In the order of their paths.
-    pub(crate) files: &'a [Found],
+    pub(crate) files: &'a [FoundFile],
     /// When the last of them was found.
     pub(crate) found_at: Instant,
     /// A folder for what is only needed meanwhile.

@@ -3,11 +3,11 @@
 use std::io::{self, Read};
 
 use pintle_ranked::{NamesBuilder, WordsBuilder};
+use pintle_root::Root;
 use pintle_symbols::{Language, Outliner};
 
 use crate::{
     build::{RANKED_LIMIT, definitions},
-    root::Root,
     segment::KnownFile,
 };
 
@@ -39,8 +39,10 @@ impl FreshRanked {
             paths.push(path.to_owned());
             languages.push(known.language);
             text.clear();
-            let Ok((file, _)) = root.open_file(path) else { continue };
-            if known.stamp.size > RANKED_LIMIT || file.take(RANKED_LIMIT).read_to_end(&mut text).is_err() {
+            let Ok(version) = root.open_version(path) else { continue };
+            if known.stamp.size > RANKED_LIMIT
+                || version.file.take(RANKED_LIMIT).read_to_end(&mut text).is_err()
+            {
                 continue;
             }
             words.add(number, &text)?;

@@ -6,7 +6,6 @@
 
 mod fresh;
 mod overlay;
-mod watch;
 
 use std::{
     collections::HashSet,
@@ -21,18 +20,18 @@ use std::{
 pub(crate) use fresh::FreshRanked;
 pub(crate) use overlay::Overlay;
 
+use pintle_root::{
+    Root,
+    scan::{Listing, Walk, Watcher, Within, is_rule},
+};
+
 use crate::{
     build::{changes, threads},
     index::Index,
     read::FileReader,
-    root::Root,
     segment::Torn,
-    stamp::Stamp,
     store::{Generation, Manifest, ManifestFile, Store},
-    walk::{Listing, Walk, Within, absolute, walk},
 };
-use rustix::fs::FileType;
-use watch::Watch;
 
 /// What one search answers from.
 #[derive(Clone)]
@@ -131,8 +130,8 @@ pub(crate) struct Live {
 struct State {
     opened: Option<Opened>,
     overlay: Arc<Overlay>,
-    watch: Option<Watch>,
-    /// Why there is no watch.
+    watcher: Option<Watcher>,
+    /// Why there is no watcher.
     problem: Option<String>,
     walked_at: Option<Instant>,
     /// The generation that was last opened, and when it was built.
@@ -188,7 +187,7 @@ impl Live {
     /// How changes from outside are seen.
     pub(crate) fn watching(&self) -> Watching {
         let state = self.state();
-        match (&state.watch, &state.problem) {
+        match (&state.watcher, &state.problem) {
             (Some(_), _) => Watching::Events,
             (None, Some(problem)) => Watching::Walking(problem.clone()),
             (None, None) => Watching::NotYet,
@@ -224,7 +223,7 @@ impl Live {
     /// The paths that differ from the index on disk, if the kernel's events tell them all.
     pub(crate) fn changed_paths(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Option<Within> {
         let snapshot = self.snapshot(has_ended).ok()?;
-        let are_all = self.state().watch.is_some();
+        let are_all = self.state().watcher.is_some();
         are_all.then(|| Within::new(snapshot.overlay.paths().map(<[u8]>::to_vec)))
     }
 
@@ -292,9 +291,9 @@ impl Live {
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), Unready> {
         let mut is_lost = state.walked_at.is_none();
-        match &state.watch {
-            Some(watch) if !is_lost => {
-                let events = watch.take()?;
+        match &state.watcher {
+            Some(watcher) if !is_lost => {
+                let events = watcher.take()?;
                 is_lost = events.are_lost;
                 paths.extend(events.paths);
             }
@@ -324,14 +323,14 @@ impl Live {
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), Unready> {
         let begun = Instant::now();
-        let watch = match &state.problem {
-            None => Watch::new().map_err(|error| error.to_string()),
+        let watcher = match &state.problem {
+            None => self.root.watcher().map_err(|error| error.to_string()),
             Some(problem) => Err(problem.clone()),
         };
-        let (walk, problem) = self.walk(watch.as_ref().ok(), None, has_ended)?;
-        match problem.map_or(watch, Err) {
-            Ok(watch) => state.watch = Some(watch),
-            Err(problem) => (state.watch, state.problem) = (None, Some(problem)),
+        let (walk, problem) = self.walk(watcher.as_ref().ok(), None, has_ended)?;
+        match problem.map_or(watcher, Err) {
+            Ok(watcher) => state.watcher = Some(watcher),
+            Err(problem) => (state.watcher, state.problem) = (None, Some(problem)),
         }
         self.lay(state, index, walk, None, has_ended)?;
         state.walked_at = Some(begun);
@@ -341,22 +340,22 @@ impl Live {
     /// Walks, and watches each folder before it is read, so that nothing is missed in between.
     fn walk(
         &self,
-        watch: Option<&Watch>,
+        watcher: Option<&Watcher>,
         within: Option<&Within>,
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<(Walk, Option<String>), Unready> {
         let problem = Mutex::new(None);
         let enter = |folder: &[u8]| {
-            let Some(watch) = watch else { return };
+            let Some(watcher) = watcher else { return };
             // Git's own rules lie in folders that are not entered.
             let below =
                 |name: &[u8]| if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() };
             let mut folders = [folder.to_vec(), below(b".git"), below(b".git/info")].into_iter();
-            if let Err(error) = folders.try_for_each(|folder| watch.add(self.root.path(), &folder)) {
+            if let Err(error) = folders.try_for_each(|folder| watcher.add(&folder)) {
                 *problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
             }
         };
-        let walk = walk(self.root.path(), within, threads(), &enter, &|_| {}, has_ended)?;
+        let walk = self.root.walk(within, threads(), &enter, &|_| {}, has_ended)?;
         Ok((walk, problem.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
@@ -376,9 +375,8 @@ impl Live {
                 Some(file) => file.is_some(),
                 None => index.find(&path)?.is_some(),
             };
-            let kind = Stamp::of_path(&absolute(self.root.path(), &path)).map(|(_, kind)| kind);
-            match kind {
-                Ok(FileType::RegularFile) if known => {
+            match self.root.stamp_of(&path) {
+                Ok(Some(_)) if known => {
                     let file = reader.inspect(&self.root, &path, None);
                     overlay.touch(&path, file);
                 }
@@ -390,9 +388,9 @@ impl Live {
             return Ok(());
         }
         let within = Within::new(unclear);
-        let (walk, problem) = self.walk(state.watch.as_ref(), Some(&within), has_ended)?;
+        let (walk, problem) = self.walk(state.watcher.as_ref(), Some(&within), has_ended)?;
         if problem.is_some() {
-            (state.watch, state.problem) = (None, problem);
+            (state.watcher, state.problem) = (None, problem);
         }
         self.lay(state, index, walk, Some(&within), has_ended)
     }
@@ -417,13 +415,4 @@ impl Live {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether a path holds rules on what is ignored, or decides whether git's count.
-fn is_rule(path: &[u8]) -> bool {
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    matches!(name, b".gitignore" | b".ignore" | b".rgignore" | b".git" | b".jj")
-        || [&b".git/info"[..], b".git/info/exclude"].iter().any(|rule| {
-            path.strip_suffix(*rule).is_some_and(|folder| folder.is_empty() || folder.ends_with(b"/"))
-        })
 }

@@ -7,13 +7,13 @@ use std::{
 };
 
 use super::FreshRanked;
+use pintle_root::{Root, scan::Within};
+
 use crate::{
     build::Changes,
     index::Index,
     read::{FileReader, Inspected},
-    root::Root,
     segment::{KnownFile, State, Torn},
-    walk::Within,
 };
 
 /// By path: what a file is now, or that it is gone.

@@ -6,7 +6,9 @@ use super::{
     hit::{Room, cut_text},
     text::Found,
 };
-use crate::{live::Unready, root::Root};
+use pintle_root::Root;
+
+use crate::live::Unready;
 
 /// How many lines are shown before and after a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,14 +29,14 @@ const REACH: u64 = 64 << 10;
 /// Adds the lines before and after each hit, unless the file has changed in the meantime.
 pub(crate) fn add(root: &Root, hits: &mut [Found], around: Around, room: &mut Room) -> Result<(), Unready> {
     for of_file in hits.chunk_by_mut(|one, next| one.hit.raw_path == next.hit.raw_path) {
-        let Ok((file, stamp)) = root.open_file(&of_file[0].hit.raw_path) else { continue };
-        if stamp != of_file[0].stamp {
+        let Ok(version) = root.open_version(&of_file[0].hit.raw_path) else { continue };
+        if version.stamp != of_file[0].stamp {
             continue;
         }
         for found in of_file {
-            let before = read(&file, found.start.saturating_sub(REACH), found.start);
+            let before = read(&version.file, found.start.saturating_sub(REACH), found.start);
             found.hit.before = lines_before(&before, around.before);
-            let after = read(&file, found.end, (found.end + REACH).min(stamp.size));
+            let after = read(&version.file, found.end, (found.end + REACH).min(version.stamp.size));
             found.hit.after = lines_after(&after, around.after);
             room.take(&found.hit)?;
         }

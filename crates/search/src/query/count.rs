@@ -1,14 +1,14 @@
 //! How many lines match, file by file.
 
 use super::Filter;
+use pintle_root::{Root, Stamp};
+
 use crate::{
     in_order::look_in_order,
     jobs::Jobs,
     live::{Snapshot, Unready},
     look::{Gather, Line, Looked, Looker, Wants},
     pattern::Pattern,
-    root::Root,
-    stamp::Stamp,
     summary::Seen,
 };
 

@@ -2,10 +2,10 @@
 
 use bstr::ByteSlice;
 use ignore::overrides::{Override, OverrideBuilder};
-use pintle_contract::Scopes;
+use pintle_auth::Scopes;
+use pintle_contract::WorkspacePath;
+use pintle_root::scan::Within;
 use pintle_symbols::Language;
-
-use crate::walk::Within;
 
 /// Says which files count.
 pub(crate) struct Filter<'a> {

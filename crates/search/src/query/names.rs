@@ -1,13 +1,11 @@
 //! Symbols by name.
 
 use pintle_ranked::{Case, Found, NameQuery, NamesPart, find};
+use pintle_root::Root;
 use pintle_symbols::Kind;
 
 use super::{Filter, Page, hit::Room, ranked};
-use crate::{
-    live::{Snapshot, Unready},
-    root::Root,
-};
+use crate::live::{Snapshot, Unready};
 
 /// A page of the definitions whose names match, best first. Nothing if the names are not built yet.
 pub(crate) fn find_names(

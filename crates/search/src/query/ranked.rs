@@ -4,6 +4,7 @@ use std::io::{self, Read};
 
 use bstr::ByteSlice;
 use pintle_ranked::{Definition, Found, Names, Words};
+use pintle_root::Root;
 use pintle_symbols::{Language, Outliner};
 use sha2::{Digest, Sha256};
 
@@ -12,7 +13,6 @@ use crate::{
     build::{RANKED_LIMIT, definitions},
     index::{Index, Place},
     live::{FreshRanked, Overlay, Snapshot},
-    root::Root,
     segment::Torn,
 };
 
@@ -114,7 +114,7 @@ pub(super) struct Text {
 
 /// Reads a file; nothing if it cannot be read.
 pub(super) fn read(root: &Root, path: &[u8]) -> Option<Text> {
-    let (file, _) = root.open_file(path).ok()?;
+    let file = root.open_version(path).ok()?.file;
     let mut bytes = Vec::new();
     file.take(RANKED_LIMIT + 1).read_to_end(&mut bytes).ok()?;
     // One that has grown since has no words any more.

@@ -13,10 +13,9 @@ use crate::{
     live::{Snapshot, Unready},
     look::{Gather, Line, Looked, Looker, Wants},
     pattern::Pattern,
-    root::Root,
-    stamp::Stamp,
     summary::Seen,
 };
+use pintle_root::{Root, Stamp};
 
 /// What is searched for, and how much of it is wanted.
 pub(crate) struct TextQuery<'a> {

@@ -1,12 +1,10 @@
 //! Ranked words.
 
 use pintle_ranked::{Ranked, WordsPart, best_line, rank, term_weights};
+use pintle_root::Root;
 
 use super::{Filter, Page, hit::Room, ranked};
-use crate::{
-    live::{Snapshot, Unready},
-    root::Root,
-};
+use crate::live::{Snapshot, Unready};
 
 /// A page of the files that have some of the words, best first, each with its best line. Nothing if the words are not
 /// built yet.

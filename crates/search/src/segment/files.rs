@@ -5,8 +5,9 @@ use std::{
     ops::Range,
 };
 
+use pintle_root::Stamp;
+
 use super::paged::{PagedFile, PagedWriter, Section, Torn, partition_point};
-use crate::stamp::Stamp;
 
 const RECORDS: Section = 1;
 const PATHS: Section = 2;
@@ -67,7 +68,7 @@ impl FileTableWriter {
         self.records.extend(file.stamp.size.to_le_bytes());
         self.records.extend(file.stamp.modified.to_le_bytes());
         self.records.extend(file.stamp.inode.to_le_bytes());
-        self.records.extend(file.stamp.touched.to_le_bytes());
+        self.records.extend(file.stamp.changed.to_le_bytes());
         self.records.extend((self.paths.len() as u32).to_le_bytes());
         self.records.extend((path.len() as u16).to_le_bytes());
         self.records.extend([file.state as u8, file.language]);
@@ -132,10 +133,12 @@ impl FileTable {
         Ok(KnownFile {
             hash: field(record, 0)?,
             stamp: Stamp {
+                // The index outlives mounts, which change its number.
+                device: 0,
                 size: u64::from_le_bytes(field(record, 32)?),
                 modified: i64::from_le_bytes(field(record, 40)?),
                 inode: u64::from_le_bytes(field(record, 48)?),
-                touched: i64::from_le_bytes(field(record, 56)?),
+                changed: i64::from_le_bytes(field(record, 56)?),
             },
             state: State::from_number(record[70]).ok_or(Torn)?,
             language: record[71],

@@ -12,10 +12,8 @@ use super::{
     files::{FileTable, FileTableWriter, KnownFile},
     paged::{PagedFile, PagedWriter, Section, Torn, partition_point},
 };
-use crate::{
-    grams::{Gram, Run, codec::List, merge},
-    walk::{Passed, PassedOver},
-};
+use crate::grams::{Gram, Run, codec::List, merge};
+use pintle_root::scan::{Passed, PassedOver};
 
 const LINES: Section = 10;
 const LISTS: Section = 11;

@@ -37,7 +37,7 @@ impl Reasons<'_> {
             reasons.extend(self.another_case(has_ended));
         }
         if let Some(listing) = &self.snapshot.listing {
-            let passed = listing.passed_over(self.search.root_path(), has_ended);
+            let passed = self.search.root.passed_over_by(listing, has_ended);
             // What was counted in part would say too little.
             if !has_ended() {
                 summary.pass(&passed, self.scopes);

@@ -6,9 +6,11 @@ use std::{
 };
 
 use bstr::ByteSlice;
-use pintle_contract::{
-    Annotations, ClientHints, ErrorCode, Fault, Need, Scopes, Verb, WorkspacePath, nearest,
-};
+use pintle_auth::{Need, Scopes, Verb};
+use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, nearest};
+use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
+use pintle_files::LARGE_RESULT_CHARS;
+use pintle_root::scan::Within;
 use pintle_symbols::{Kind, Language};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -24,7 +26,6 @@ use crate::{
     },
     search::{RankedPart, Search},
     summary::{Seen, Summary},
-    walk::Within,
 };
 
 pub(crate) struct SearchTool(pub(crate) Arc<Search>);

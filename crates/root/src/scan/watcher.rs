@@ -1,6 +1,6 @@
-//! The kernel tells which folders have seen changes.
+//! What has changed, by the kernel's events: inotify.
 //!
-//! One watch for each folder that the walk enters, so what is ignored costs nothing. Opening a file is no event: a
+//! One watch for each folder that a walk enters, so what is ignored costs nothing. Opening a file is no event: a
 //! search that opens thousands must not flood the queue. Nobody waits for events: they are taken when a search needs
 //! to know. If the queue has overflowed by then, the whole root is walked once.
 
@@ -9,7 +9,7 @@ use std::{
     io,
     mem::MaybeUninit,
     os::fd::OwnedFd,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
@@ -18,10 +18,11 @@ use rustix::{
     io::Errno,
 };
 
-use crate::walk::absolute;
+use super::{absolute, joined};
 
 /// Watches the folders of a root.
-pub(crate) struct Watch {
+pub struct Watcher {
+    root: PathBuf,
     queue: OwnedFd,
     /// The folder of each watch.
     folders: Mutex<HashMap<i32, Vec<u8>>>,
@@ -29,21 +30,21 @@ pub(crate) struct Watch {
 
 /// What has happened since it was last asked.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
+pub struct Events {
     /// Files and folders that came, went or changed.
-    pub(crate) paths: Vec<Vec<u8>>,
+    pub paths: Vec<Vec<u8>>,
     /// There were more than could be kept.
-    pub(crate) are_lost: bool,
+    pub are_lost: bool,
 }
 
-impl Watch {
-    pub(crate) fn new() -> io::Result<Self> {
+impl Watcher {
+    pub(super) fn new(root: &Path) -> io::Result<Self> {
         let queue = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        Ok(Self { queue, folders: Mutex::default() })
+        Ok(Self { root: root.to_owned(), queue, folders: Mutex::default() })
     }
 
     /// Watches a folder. One that is gone by now needs no watch.
-    pub(crate) fn add(&self, root: &Path, folder: &[u8]) -> io::Result<()> {
+    pub fn add(&self, folder: &[u8]) -> io::Result<()> {
         let changes = WatchFlags::CREATE
             | WatchFlags::DELETE
             | WatchFlags::MODIFY
@@ -54,7 +55,7 @@ impl Watch {
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW
             | WatchFlags::EXCL_UNLINK;
-        match add_watch(&self.queue, absolute(root, folder), changes) {
+        match add_watch(&self.queue, absolute(&self.root, folder), changes) {
             Ok(watch) => {
                 // A folder that was moved keeps its watch, and has another path from now on.
                 self.folders().insert(watch, folder.to_owned());
@@ -68,7 +69,7 @@ impl Watch {
     }
 
     /// Takes all events that have happened.
-    pub(crate) fn take(&self) -> io::Result<Events> {
+    pub fn take(&self) -> io::Result<Events> {
         let mut events = Events::default();
         let mut buffer = [MaybeUninit::uninit(); 16 << 10];
         let mut reader = Reader::new(&self.queue, &mut buffer);
@@ -90,15 +91,11 @@ impl Watch {
             }
             let Some(folder) = folders.get(&event.wd()) else { continue };
             let Some(name) = event.file_name() else {
-                // Of all folders but the root, the one above tells as well.
+                // An event on a folder itself also arrives through the watch of its parent, except for the root.
                 events.are_lost |= folder.is_empty();
                 continue;
             };
-            let mut path = folder.clone();
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend(name.to_bytes());
+            let path = joined(folder, name.to_bytes());
             // A file that is written to gives many events in a row.
             if events.paths.last() != Some(&path) {
                 events.paths.push(path);

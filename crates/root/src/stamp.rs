@@ -10,43 +10,51 @@
 //!   moved on, whatever time it shows.
 //!
 //! How long a clock's step is shows in the times themselves: one that counts whole seconds gives whole seconds.
-//!
-//! The device is left out on purpose, as git does: its number changes when a file system is mounted again, and all files
-//! would have to be read.
 
 use std::{
     fs::File,
     io,
+    os::fd::AsFd,
     path::Path,
     time::{Duration, Instant, SystemTime},
 };
 
-use rustix::fs::{AtFlags, FileType, Stat, fstat, fstatfs};
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Stat, fstat, statat},
+    io::Errno,
+};
 
-/// Size, times of the last changes and number of a file.
+/// Which file it is, its size, and when it was last changed. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    pub(crate) size: u64,
-    /// Nanoseconds since 1970; [`Stamp::UNKNOWN`] equals no file's.
-    pub(crate) modified: i64,
-    pub(crate) inode: u64,
-    /// When anything about the file last changed; nobody can set it back.
-    pub(crate) touched: i64,
+pub struct Stamp {
+    /// The number of the device; 0 in a stamp [without one](Self::without_device).
+    pub device: u64,
+    /// The number of the file on its device.
+    pub inode: u64,
+    /// How many bytes it has.
+    pub size: u64,
+    /// When its bytes were last changed (mtime). Programs may set this time.
+    pub modified: i64,
+    /// When anything about it was last changed (ctime). No program can set this time back.
+    pub changed: i64,
 }
 
 /// A stamp, and when it was first seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sighting {
-    pub(crate) stamp: Stamp,
-    pub(crate) at: Instant,
+pub struct Sighting {
+    /// The stamp.
+    pub stamp: Stamp,
+    /// When it was first seen.
+    pub at: Instant,
 }
 
 /// When the reading of a file began.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
-    pub(crate) at: Instant,
+pub struct Reading {
+    /// By the clock of this process.
+    pub at: Instant,
     /// By the clock that the file system takes its times from, if that is the clock of this machine.
-    pub(crate) by_its_clock: Option<SystemTime>,
+    pub by_its_clock: Option<SystemTime>,
 }
 
 const SECOND: i64 = 1_000_000_000;
@@ -54,35 +62,53 @@ const SECOND: i64 = 1_000_000_000;
 const TICK: i64 = SECOND / 50;
 
 impl Stamp {
+    /// The time of modification of [`Stamp::unknown`].
     const UNKNOWN: i64 = i64::MIN;
 
     /// Of an open file; an error if it is not a regular one.
-    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
+    pub fn of_file(file: &File) -> io::Result<Self> {
         let stat = fstat(file)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Self::from_stat(&stat)),
-            _ => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
 
-    /// Of a path, with its type; links are not followed.
-    pub(crate) fn of_path(path: &Path) -> io::Result<(Self, FileType)> {
-        let stat = rustix::fs::statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok((Self::from_stat(&stat), FileType::from_raw_mode(stat.st_mode)))
+    /// Of what stands at a path, a link itself and not what it leads to; `None` if that is not a regular file.
+    pub fn of_path(path: &Path) -> io::Result<Option<Self>> {
+        let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok(is_file.then(|| Self::from_stat(&stat)))
     }
 
-    fn from_stat(stat: &Stat) -> Self {
+    /// From what the system says of a file.
+    // The types differ from system to system.
+    #[allow(clippy::unnecessary_cast)]
+    pub fn from_stat(stat: &Stat) -> Self {
         Self {
-            size: stat.st_size as u64,
-            modified: nanoseconds(stat.st_mtime, stat.st_mtime_nsec as i64),
-            inode: stat.st_ino,
-            touched: nanoseconds(stat.st_ctime, stat.st_ctime_nsec as i64),
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            modified: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
         }
+    }
+
+    /// The same for what outlives a mount: the number of a device changes when its file system is mounted again, and an
+    /// index that kept it would have to read all files again. Git leaves it out, too.
+    #[must_use]
+    pub fn without_device(self) -> Self {
+        Self { device: 0, ..self }
+    }
+
+    /// Whether two stamps differ at most in the time of the last change of anything, which a rename changes as well.
+    pub fn has_same_content(self, other: Self) -> bool {
+        Self { changed: other.changed, ..self } == other
     }
 
     /// Whether every change after a reading shows. The file must have had this stamp when the reading began; `seen` is
     /// when a stamp of the file was seen before that.
-    pub(crate) fn is_settled(self, reading: Reading, seen: Option<Sighting>) -> bool {
+    pub fn is_settled(self, reading: Reading, seen: Option<Sighting>) -> bool {
         let is_past = |now: SystemTime| {
             let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
             self.latest().saturating_add(self.step()) < now
@@ -92,7 +118,7 @@ impl Stamp {
     }
 
     fn latest(self) -> i64 {
-        self.modified.max(self.touched)
+        self.modified.max(self.changed)
     }
 
     /// For how long after its time another change could leave the same stamp, in nanoseconds.
@@ -109,18 +135,20 @@ impl Stamp {
     }
 
     /// A stamp that equals no file's.
-    pub(crate) fn unknown(self) -> Self {
+    #[must_use]
+    pub fn unknown(self) -> Self {
         Self { modified: Self::UNKNOWN, ..self }
     }
 
-    pub(crate) fn is_unknown(self) -> bool {
+    /// Whether this equals no file's.
+    pub fn is_unknown(self) -> bool {
         self.modified == Self::UNKNOWN
     }
 }
 
 impl Sighting {
     /// When a reading shows all that was done while the file had this stamp.
-    pub(crate) fn settles_at(self) -> Instant {
+    pub fn settles_at(self) -> Instant {
         self.at + Duration::from_nanos(self.stamp.step().unsigned_abs())
     }
 }
@@ -129,74 +157,19 @@ fn nanoseconds(seconds: i64, rest: i64) -> i64 {
     seconds.saturating_mul(SECOND).saturating_add(rest)
 }
 
-/// Which file systems take their times from the clock of this machine, asked once for each.
-#[derive(Default)]
-pub(crate) struct Clocks {
-    known: Vec<(u64, bool)>,
-    #[cfg(test)]
-    are_elsewhere: bool,
+/// Which file or folder an open one is, whatever its path, by device and inode: two handles with the same identity are
+/// the same file.
+pub fn identity(open: impl AsFd) -> Result<(u64, u64), Errno> {
+    fstat(open).map(|stat| (stat.st_dev, stat.st_ino))
 }
-
-impl Clocks {
-    /// The beginning of a reading of an open file.
-    pub(crate) fn reading(&mut self, file: &File) -> Reading {
-        let by_its_clock = self.is_ours(file).then(SystemTime::now);
-        Reading { at: Instant::now(), by_its_clock }
-    }
-
-    /// As if all files lay on other machines.
-    #[cfg(test)]
-    pub(crate) fn of_other_machines() -> Self {
-        Self { known: Vec::new(), are_elsewhere: true }
-    }
-
-    fn is_ours(&mut self, file: &File) -> bool {
-        #[cfg(test)]
-        if self.are_elsewhere {
-            return false;
-        }
-        let Ok(device) = fstat(file).map(|stat| stat.st_dev) else { return false };
-        if let Some((_, is_ours)) = self.known.iter().find(|(known, _)| *known == device) {
-            return *is_ours;
-        }
-        let is_ours = fstatfs(file).is_ok_and(|system| OURS.contains(&(system.f_type as u32)));
-        self.known.push((device, is_ours));
-        is_ours
-    }
-}
-
-/// The file systems that run in this kernel on storage of its own, by the numbers of `statfs(2)`. Of all others (network
-/// and user-space file systems, folders that a virtual machine shares with its host) somebody else may set the times.
-const OURS: [u32; 20] = [
-    0x0000_4d44, // FAT
-    0x0000_482b, // HFS+
-    0x0000_3434, // NILFS
-    0x0000_9660, // ISO 9660
-    0x0000_ef53, // ext2, ext3, ext4
-    0x0102_1994, // tmpfs
-    0x1501_3346, // UDF
-    0x2011_bab0, // exFAT
-    0x2fc1_2fc1, // ZFS
-    0x3153_464a, // JFS
-    0x5265_4973, // ReiserFS
-    0x5846_5342, // XFS
-    0x7366_746e, // NTFS
-    0x7371_7368, // SquashFS
-    0x794c_7630, // overlayfs
-    0x8584_58f6, // ramfs
-    0x9123_683e, // Btrfs
-    0xca45_1a4e, // bcachefs
-    0xe0f5_e1e2, // EROFS
-    0xf2f5_2010, // F2FS
-];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// A file that was last changed at a time.
-    fn stamp(touched: i64) -> Stamp {
-        Stamp { size: 3, modified: touched - 7 * SECOND, inode: 1, touched }
+    fn stamp(changed: i64) -> Stamp {
+        Stamp { size: 3, modified: changed - 7 * SECOND, inode: 1, device: 1, changed }
     }
 
     fn at(nanoseconds: i64) -> SystemTime {
@@ -209,7 +182,7 @@ mod tests {
     #[test]
     fn a_stamp_is_trusted_once_the_clock_that_gave_it_has_moved_on_by_one_of_its_steps() {
         let fine = 123_456_789;
-        for (touched, settles_after) in [
+        for (changed, settles_after) in [
             // Nanoseconds, by the tick.
             (NOW + fine, 20 * MILLISECOND),
             // Steps of 10 and 100 milliseconds.
@@ -219,9 +192,9 @@ mod tests {
             (NOW, 2020 * MILLISECOND),
         ] {
             for (after, is_settled) in [(0, false), (settles_after, false), (settles_after + 1, true)] {
-                let by_its_clock = Some(at(touched + after));
+                let by_its_clock = Some(at(changed + after));
                 let reading = Reading { at: Instant::now(), by_its_clock };
-                assert_eq!(stamp(touched).is_settled(reading, None), is_settled, "{touched} {after}");
+                assert_eq!(stamp(changed).is_settled(reading, None), is_settled, "{changed} {after}");
             }
         }
     }
@@ -229,15 +202,15 @@ mod tests {
     #[test]
     fn of_a_clock_elsewhere_only_how_long_a_stamp_was_seen_counts() {
         let begin = Instant::now();
-        for (touched, settles_after) in [(NOW + 123_456_789, 20), (NOW, 2020)] {
-            let stamp = stamp(touched);
+        for (changed, settles_after) in [(NOW + 123_456_789, 20), (NOW, 2020)] {
+            let stamp = stamp(changed);
             let seen = Some(Sighting { stamp, at: begin });
             let reading = |after| Reading { at: begin + Duration::from_millis(after), by_its_clock: None };
             // A server that is years behind, or ahead, gives times that say nothing here.
             assert!(!stamp.is_settled(reading(settles_after - 1), seen));
             assert!(stamp.is_settled(reading(settles_after), seen));
             assert!(!stamp.is_settled(reading(settles_after), None));
-            let other = Sighting { stamp: Stamp { touched: touched - 1, ..stamp }, at: begin };
+            let other = Sighting { stamp: Stamp { changed: changed - 1, ..stamp }, at: begin };
             assert!(!stamp.is_settled(reading(settles_after), Some(other)));
         }
     }
@@ -253,14 +226,5 @@ mod tests {
         let seen = Some(Sighting { stamp, at: begin });
         assert!(!stamp.is_settled(reading(0), seen));
         assert!(stamp.is_settled(reading(2020), seen));
-    }
-
-    #[test]
-    fn temporary_files_lie_on_a_file_system_whose_clock_is_told() {
-        let file = tempfile::tempfile().expect("a file");
-        let mut clocks = Clocks::default();
-        let first = clocks.reading(&file).by_its_clock.is_some();
-        assert_eq!(clocks.reading(&file).by_its_clock.is_some(), first);
-        assert_eq!(clocks.known.len(), 1);
     }
 }

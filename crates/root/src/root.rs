@@ -1,0 +1,200 @@
+//! The root: the folder that callers see as `/`, and where the paths that they name lead.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use pintle_contract::WorkspacePath;
+use rustix::{
+    fs::{Access, AtFlags, CWD, FileType, OFlags, accessat, fstat, statat},
+    io::Errno,
+};
+
+use crate::{
+    beneath::{Directory, FOLDER, READ},
+    stamp::identity,
+};
+
+/// The name of unfinished files, which the files toolset keeps for itself in every folder. Nobody else sees what has it.
+pub const TEMPORARY_FILE: &str = ".pintle-tmp";
+
+/// The root, held open.
+///
+/// Errors of the system are those of [`Directory`]. A path is `NOENT` also if a name on its way is
+/// [reserved](is_reserved), and `ILSEQ` if it leads to a name that is no text.
+pub struct Root {
+    pub(crate) directory: Directory,
+    path: PathBuf,
+}
+
+impl Root {
+    /// Opens the folder at a path.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { directory: Directory::open(path)?, path: path.to_owned() })
+    }
+
+    /// The same, in the way that works without the kernel's help.
+    pub fn open_portably(path: &Path) -> io::Result<Self> {
+        Ok(Self { directory: Directory::open_portably(path)?, path: path.to_owned() })
+    }
+
+    /// The path by which the root was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path that the root has now, without links.
+    pub fn real_path(&self) -> io::Result<PathBuf> {
+        handle_path(&self.directory)
+    }
+
+    /// Whether the path still leads to the folder that was opened, and that may be read. `Err` says what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        let here = statat(CWD, &self.path, AtFlags::empty()).map_err(|error| format!("is gone: {error}"))?;
+        let opened = identity(&self.directory).map_err(|error| format!("is gone: {error}"))?;
+        if (here.st_dev, here.st_ino) != opened {
+            return Err("is another folder than the one that was opened".into());
+        }
+        accessat(CWD, &self.path, Access::READ_OK | Access::EXEC_OK, AtFlags::empty())
+            .map_err(|error| format!("cannot be read: {error}"))
+    }
+
+    /// Opens whatever it is, and returns its resolved path.
+    pub fn open_any(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), Errno> {
+        self.open_resolved(path, READ)
+    }
+
+    /// Opens a folder, and returns its resolved path.
+    pub fn open_folder(&self, path: &WorkspacePath) -> Result<(OwnedFd, WorkspacePath), Errno> {
+        self.open_resolved(path, FOLDER)
+    }
+
+    /// Opens whatever it is, if no link is on the way, so that the path is its own resolved path, and if the system has
+    /// the way to it in memory.
+    pub fn open_cached(&self, path: &WorkspacePath) -> Option<OwnedFd> {
+        let is_plain = !path.is_root() && !is_reserved(path);
+        is_plain.then(|| self.directory.open_cached(path.as_str().as_bytes(), READ))?.ok()
+    }
+
+    /// The resolved path of a folder, or the one that it will have once it is made.
+    pub fn resolve_folder(&self, path: &WorkspacePath) -> Result<WorkspacePath, Errno> {
+        match self.open_folder(path) {
+            Ok((_, resolved)) => Ok(resolved),
+            Err(Errno::NOENT) => {
+                let (parent, name) = path.split_last().ok_or(Errno::NOENT)?;
+                self.resolve_folder(&parent)?.join(name).ok_or(Errno::NOENT)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a link leads to, if that lies in the root: its resolved path, what it is, and its size.
+    pub fn follow_link(&self, path: &WorkspacePath) -> Option<(WorkspacePath, FileType, u64)> {
+        let flags = if self.directory.is_portable() { READ } else { OFlags::PATH | OFlags::CLOEXEC };
+        let opened = self.directory.open_through_links(path.as_str().as_bytes(), flags).ok()?;
+        let stat = fstat(&opened).ok()?;
+        let resolved = self.resolved_path(&opened, path).ok()?;
+        Some((resolved, FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0)))
+    }
+
+    /// Refuses a path so long that the system could not return it as the resolved path of what lies there.
+    pub fn refuse_too_deep(&self, path: &WorkspacePath) -> Result<(), Errno> {
+        const LONGEST: usize = 4096;
+        let root = self.real_path().map(|root| root.as_os_str().len()).unwrap_or_default();
+        // A slash before it, and the NUL that ends it.
+        if root + path.as_str().len() + 2 > LONGEST { Err(Errno::NAMETOOLONG) } else { Ok(()) }
+    }
+
+    fn open_resolved(&self, path: &WorkspacePath, flags: OFlags) -> Result<(OwnedFd, WorkspacePath), Errno> {
+        refuse_reserved(path)?;
+        let text = path.as_str().as_bytes();
+        if !self.directory.is_portable() {
+            // Most paths have no link on their way, and lead to where they say.
+            match self.directory.open_without_links(text, flags) {
+                Ok(opened) => return Ok((opened, path.clone())),
+                Err(Errno::LOOP | Errno::AGAIN) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let opened = self.directory.open_through_links(text, flags)?;
+        let resolved = self.resolved_path(&opened, path)?;
+        Ok((opened, resolved))
+    }
+
+    /// Where something that was opened by a path is, beneath the root.
+    fn resolved_path(&self, opened: &OwnedFd, path: &WorkspacePath) -> Result<WorkspacePath, Errno> {
+        let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        let resolved = match handle_path(opened) {
+            Ok(full) => {
+                let root = self.real_path().map_err(errno)?;
+                // What has been moved out of the root, or removed, is no longer there.
+                full.strip_prefix(&root).map(Path::to_owned).map_err(|_| Errno::NOENT)?
+            }
+            Err(_) if self.directory.is_portable() => {
+                self.directory.resolve_again(path.as_str().as_bytes(), opened)?
+            }
+            Err(error) => return Err(errno(error)),
+        };
+        // A link may lead to a name that is no text; then it cannot be spoken of.
+        let resolved = resolved.to_str().and_then(|text| WorkspacePath::parse(text).ok());
+        let resolved = resolved.ok_or(Errno::ILSEQ)?;
+        refuse_reserved(&resolved)?;
+        Ok(resolved)
+    }
+}
+
+/// The path that something open has now, where the system tells (`/proc`).
+pub fn handle_path(open: impl AsFd) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", open.as_fd().as_raw_fd()))
+}
+
+/// Whether a name on the way is the one of [unfinished files](TEMPORARY_FILE).
+pub fn is_reserved(path: &WorkspacePath) -> bool {
+    path.as_str().split('/').any(|name| name == TEMPORARY_FILE)
+}
+
+fn refuse_reserved(path: &WorkspacePath) -> Result<(), Errno> {
+    if is_reserved(path) { Err(Errno::NOENT) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    fn path(text: &str) -> WorkspacePath {
+        WorkspacePath::parse(text).expect("a path")
+    }
+
+    #[test]
+    fn what_is_opened_through_links_has_its_own_path_and_nothing_outside_is_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("a/b")).expect("made");
+        fs::write(root.join("a/b/file"), "x").expect("written");
+        fs::write(folder.path().join("outside"), "x").expect("written");
+        symlink("a/b", root.join("link")).expect("linked");
+        symlink("../outside", root.join("out")).expect("linked");
+        symlink("round", root.join("round")).expect("linked");
+        for open in [Root::open, Root::open_portably] {
+            let root = open(&root).expect("opened");
+            let resolved = |text: &str| root.open_any(&path(text)).map(|(_, resolved)| resolved);
+            assert_eq!(resolved("a/b/file"), Ok(path("a/b/file")));
+            assert_eq!(resolved("link/file"), Ok(path("a/b/file")));
+            assert_eq!(resolved(""), Ok(path("")));
+            assert_eq!(resolved("none"), Err(Errno::NOENT));
+            assert_eq!(resolved("a/.pintle-tmp"), Err(Errno::NOENT));
+            for outside in ["out", "round"] {
+                assert!(matches!(resolved(outside), Err(Errno::XDEV | Errno::LOOP)), "{outside}");
+                assert!(root.follow_link(&path(outside)).is_none(), "{outside}");
+            }
+            assert_eq!(root.open_folder(&path("link")).map(|(_, resolved)| resolved), Ok(path("a/b")));
+            assert_eq!(root.resolve_folder(&path("link/new/deep")), Ok(path("a/b/new/deep")));
+            let followed = root.follow_link(&path("link/file")).map(|(resolved, _, size)| (resolved, size));
+            assert_eq!(followed, Some((path("a/b/file"), 1)));
+            root.check().expect("still there");
+        }
+    }
+}
