@@ -3,12 +3,13 @@
 use std::io;
 
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_root::{failure_reason, storage_failed};
 use rustix::io::Errno;
 use serde_json::json;
 
 use crate::{files::stale, store::StoreError};
 
-/// The fault of the place that a file was to move to.
+/// The fault of the path that a file was to move to.
 pub(crate) fn target_fault(error: StoreError, to: &WorkspacePath) -> Fault {
     let is_folder = matches!(error, StoreError::IsFolder);
     let fault = fault(error, to);
@@ -90,9 +91,8 @@ pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
             let message = format!(
                 "{path} was changed, but the system could not say that the change is on the disk: {error}"
             );
-            Fault::new(ErrorCode::UpstreamFailed, message)
+            storage_failed(message, &error)
                 .hint("read it again before you go on; the disk may be failing or full")
-                .details(json!({"reason": reason(&error)}))
         }
     }
 }
@@ -108,7 +108,7 @@ fn system_fault(error: &io::Error, path: &WorkspacePath) -> Fault {
     if let Some(Errno::INVAL | Errno::BADF | Errno::FAULT) = Errno::from_io_error(error) {
         return Fault::internal(format!("{path} could not be used: {error}"));
     }
-    let (message, hint) = match reason(error) {
+    let (message, hint) = match failure_reason(error) {
         "no_space" => (
             format!("there is no space left to write {path}: {error}; nothing was done"),
             "free some space, or raise the quota, on the disk that holds the workspace; then repeat the call",
@@ -118,13 +118,5 @@ fn system_fault(error: &io::Error, path: &WorkspacePath) -> Fault {
             "repeat the call; if it fails again, a person has to look at the disk and the limits of the server",
         ),
     };
-    Fault::new(ErrorCode::UpstreamFailed, message).hint(hint).details(json!({"reason": reason(error)}))
-}
-
-/// Why the system would not, for programs.
-fn reason(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "no_space",
-        _ => "io",
-    }
+    storage_failed(message, error).hint(hint)
 }

@@ -36,7 +36,7 @@ pub struct Lines {
 }
 
 impl Files {
-    /// Tools on a store, for files of which the rules hold. `changed` is told each place that a call has changed, or
+    /// Tools on a store, for files of which the rules hold. `changed` gets each path that a call has changed, or
     /// has tried to, before the call is answered.
     pub fn new(
         store: Arc<dyn Store>,
@@ -129,7 +129,7 @@ impl Files {
     fn on_terms<T>(&self, call: &CallContext, work: impl FnOnce(&dyn Store, &Terms<'_>) -> T) -> T {
         let written = RefCell::new(Vec::new());
         let permit = |verb, path: &WorkspacePath| {
-            // The place that is really reached, whatever links the caller's path led through.
+            // The resolved path, whatever links the caller's path led through.
             if verb == Verb::Write {
                 written.borrow_mut().push(path.clone());
             }

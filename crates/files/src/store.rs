@@ -36,7 +36,7 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a file if it still has the expected version.
     fn remove(&self, path: &WorkspacePath, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError>;
 
-    /// Moves a file if it still has the expected version and nothing is at the other place.
+    /// Moves a file if it still has the expected version and nothing is at the other path.
     fn rename(
         &self,
         path: &WorkspacePath,
@@ -65,8 +65,8 @@ pub trait Source {
     /// How many there are.
     fn size(&self) -> u64;
 
-    /// Reads bytes from a place on; fewer than asked for only at the end.
-    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    /// Reads bytes from an offset on; fewer than asked for only at the end.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
 /// Bytes at hand.
@@ -75,8 +75,8 @@ impl Source for Vec<u8> {
         self.len() as u64
     }
 
-    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let rest = usize::try_from(place).ok().and_then(|place| self.get(place..)).unwrap_or_default();
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..)).unwrap_or_default();
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
         Ok(count)
@@ -151,9 +151,9 @@ pub struct Found {
 
 /// What whoever asks may do, and what must hold.
 pub struct Terms<'a> {
-    /// Whether the place that was really reached may be touched.
+    /// Whether the resolved path may be touched.
     pub permit: &'a dyn Fn(Verb, &WorkspacePath) -> Result<(), Fault>,
-    /// What must hold of the content of a file, by its place: before and after a change.
+    /// What must hold of the content of a file, by its path: before and after a change.
     pub rules: &'a dyn Rules,
     /// Whether nobody waits for the result any more.
     pub has_ended: &'a dyn Fn() -> bool,
@@ -164,7 +164,7 @@ pub struct Terms<'a> {
 
 /// What must hold of the content of files.
 pub trait Rules: Send + Sync {
-    /// Whether anything is to be checked at a place.
+    /// Whether anything is to be checked at a path.
     fn apply_to(&self, path: &WorkspacePath) -> bool;
 
     /// Whether the new content may stand there; `before` is what stands there now. When `has_ended` says so,
@@ -177,7 +177,7 @@ pub trait Rules: Send + Sync {
         has_ended: &dyn Fn() -> bool,
     ) -> Result<(), Fault>;
 
-    /// Whether a place may be changed at all.
+    /// Whether a path may be changed at all.
     fn may_change(&self, path: &WorkspacePath) -> Result<(), Fault>;
 }
 
@@ -207,7 +207,7 @@ impl Rules for NoRules {
 /// Why a store did not do what it was asked to.
 #[derive(Debug)]
 pub enum StoreError {
-    /// There is nothing at that place.
+    /// There is nothing at that path.
     NotFound,
     /// There is a folder, where a file is meant.
     IsFolder,
@@ -241,7 +241,7 @@ pub enum StoreError {
     Blocked,
     /// The name is one that the store keeps for itself.
     Reserved,
-    /// Something is wrong with the other place of a move.
+    /// Something is wrong with the other path of a move.
     Target(Box<StoreError>),
     /// It must not happen.
     Refused(Fault),

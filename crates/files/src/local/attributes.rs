@@ -7,7 +7,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{mark, problem};
+use super::mark;
 use crate::store::StoreError;
 
 /// Who may use a file, besides what its mode says.
@@ -18,9 +18,9 @@ const ACCESS: &str = "system.posix_acl_access";
 pub(super) fn copy(from: &File, to: &File, mode: Mode) -> Result<(), StoreError> {
     // A folder may say who is to have access to what is made in it. That was meant for new files.
     if names(to).iter().any(|name| name == ACCESS) {
-        fremovexattr(to, ACCESS).map_err(problem)?;
+        fremovexattr(to, ACCESS)?;
     }
-    rustix::fs::fchmod(to, mode).map_err(problem)?;
+    rustix::fs::fchmod(to, mode)?;
     for name in names(from) {
         let is_access = name == ACCESS;
         if !is_access && (!name.starts_with("user.") || name == mark::ATTRIBUTE) {
@@ -28,7 +28,7 @@ pub(super) fn copy(from: &File, to: &File, mode: Mode) -> Result<(), StoreError>
         }
         let copied = value(from, &name).and_then(|value| fsetxattr(to, &name, &value, XattrFlags::empty()));
         if is_access {
-            copied.map_err(problem)?;
+            copied?;
         }
     }
     Ok(())

@@ -1,133 +1,47 @@
-//! Changes: each happens whole or not at all, and nothing is left of one that was refused.
+//! What the changes of a store have in common: rules are asked, nothing is overwritten unseen, and nothing is left of a
+//! change that was refused.
 
 use std::os::fd::AsFd;
 
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use rustix::fs::{Access, AtFlags, FileType};
+use rustix::fs::{AtFlags, FileType};
 
 use super::{
     LocalFolder, commit, leftover,
     lock::Lock,
-    mark::Replaced,
-    problem,
     reach::Reached,
     source::OpenFile,
-    temporary::{self, Temporary, rename_to_new},
+    temporary::{Temporary, rename_to_new},
 };
 use crate::{
     hash::{Hash, Hasher},
-    store::{Plan, Source, Splice, StoreError, Terms},
+    store::{Source, Splice, StoreError, Terms},
 };
 
 /// The largest file that rules are applied to.
-const JUDGED: u64 = 8 << 20;
+pub(super) const JUDGED: u64 = 8 << 20;
 
 impl LocalFolder {
-    pub(super) fn create_file(
-        &self,
-        path: &WorkspacePath,
-        content: &[u8],
-        terms: &Terms<'_>,
-    ) -> Result<Hash, StoreError> {
-        let (folder, name, made) = self.reach_new(path, terms, &|real| {
-            ruled(terms, path, real).iter().try_for_each(|place| judge(terms, place, None, content))
-        })?;
-        let lock = Lock::take(folder, terms.has_ended)?;
-        leftover::sweep(&lock, &self.warn);
-        refuse_taken(&lock, name)?;
-        let mut temporary = Temporary::create(&lock)?;
-        temporary.write(content)?;
-        let placed = temporary.put_new(name, self.durability, terms);
-        // What may be there already stays, also where nobody can say that it is on the disk.
-        if let Ok(()) | Err(StoreError::NotDurable(_)) = placed {
-            made.keep();
-        }
-        placed?;
-        Ok(Hash::of(content))
-    }
-
-    pub(super) fn swap_file(
-        &self,
-        path: &WorkspacePath,
-        expected: Hash,
-        plan: &mut dyn FnMut(&dyn Source) -> Result<Plan, StoreError>,
-        terms: &Terms<'_>,
-    ) -> Result<Hash, StoreError> {
-        let Reached { place, name, lock, mut source, .. } = self.reach_file(path, terms)?;
-        // Replacing a file needs no right to write it, but somebody who took that right away meant it.
-        rustix::fs::accessat(&lock, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(problem)?;
-        source.unmark()?;
-        let before = source.file.metadata()?;
-        let Plan { found, change } = plan(&source)?;
-        if found != expected {
-            return Err(StoreError::Stale(found));
-        }
-        let splice = change?;
-        let replaced = Replaced { size: source.size(), hash: found };
-        let mut temporary = Temporary::like(&lock, &source.file, &before, replaced)?;
-        let hash = write_spliced(&source, &splice, &mut temporary, terms)?;
-        let ruled = ruled(terms, path, &place);
-        if !ruled.is_empty() {
-            let (old, new) =
-                (judgeable(&source, terms)?, temporary.read_back(JUDGED)?.ok_or_else(too_large)?);
-            ruled.iter().try_for_each(|place| judge(terms, place, Some(&old), &new))?;
-        }
-        let replaced = temporary.replace(&name, &source, self.durability, terms);
-        replaced.map_err(|error| self.tell_kept(&lock, error))?;
-        Ok(hash)
-    }
-
-    pub(super) fn remove_file(
-        &self,
-        path: &WorkspacePath,
-        expected: Hash,
-        terms: &Terms<'_>,
-    ) -> Result<(), StoreError> {
-        let reached = self.reach_name(path, terms)?;
-        reached.source.check(expected, terms)?;
-        match reached.leads_to {
-            None => temporary::remove(&reached.lock, &reached.name, &reached.source, terms)
-                .map_err(|error| self.tell_kept(&reached.lock, error))?,
-            Some(_) => {
-                commit(terms)?;
-                rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty()).map_err(problem)?;
-            }
-        }
-        self.durability.settle_change(&reached.lock)
-    }
-
-    pub(super) fn rename_file(
-        &self,
-        path: &WorkspacePath,
-        expected: Hash,
-        to: &WorkspacePath,
-        terms: &Terms<'_>,
-    ) -> Result<(), StoreError> {
-        let reached = self.reach_name(path, terms)?;
-        reached.source.check(expected, terms)?;
-        self.put_elsewhere(&reached, path, to, terms).map_err(|error| match error {
-            StoreError::Ended | StoreError::Refused(_) | StoreError::Changed | StoreError::Kept(_) => error,
-            error => StoreError::Target(Box::new(error)),
-        })
-    }
-
-    fn put_elsewhere(
+    /// Moves a file that was reached to another path.
+    pub(super) fn move_reached(
         &self,
         reached: &Reached,
         path: &WorkspacePath,
         to: &WorkspacePath,
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
-        let (folder, name, made) = self.reach_new(to, terms, &|real| {
-            if reached.leads_to.is_some() && real.split_last().map(|(folder, _)| folder) != reached.folder() {
+        let (folder, name, made) = self.reach_new(to, terms, &|resolved| {
+            if reached.leads_to.is_some()
+                && resolved.split_last().map(|(folder, _)| folder) != reached.folder()
+            {
                 return Err(link_stays(path).into());
             }
-            let ruled = ruled(terms, to, real);
+            let ruled = ruled(terms, to, resolved);
             if ruled.is_empty() {
                 return Ok(());
             }
             let content = judgeable(&reached.source, terms)?;
-            ruled.iter().try_for_each(|place| judge(terms, place, None, &content))
+            ruled.iter().try_for_each(|path| judge(terms, path, None, &content))
         })?;
         // Within one folder the lock is this call's own.
         if let Some(lock) = Lock::try_take(&folder) {
@@ -144,7 +58,7 @@ impl LocalFolder {
             // If the name has been taken since, that file is the newer one, and this one stays where it was moved to.
             return Err(match rename_to_new((&folder, name), (&reached.lock, &reached.name)) {
                 Ok(()) => changed,
-                Err(_) => self.tell_kept(&reached.lock, StoreError::Kept(to.to_string())),
+                Err(_) => self.warn_of_kept(&reached.lock, StoreError::Kept(to.to_string())),
             });
         }
         self.durability.settle_change(&folder)?;
@@ -153,7 +67,7 @@ impl LocalFolder {
 }
 
 /// Sees that nothing has a name. That it stays so until the end is for the system to see.
-fn refuse_taken(folder: impl AsFd, name: &str) -> Result<(), StoreError> {
+pub(super) fn refuse_taken(folder: impl AsFd, name: &str) -> Result<(), StoreError> {
     match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => Err(StoreError::IsFolder),
         Ok(_) => Err(StoreError::Exists),
@@ -161,32 +75,39 @@ fn refuse_taken(folder: impl AsFd, name: &str) -> Result<(), StoreError> {
     }
 }
 
-/// The places whose rules hold for a change: the one that was named, and the one that was reached.
-fn ruled<'a>(terms: &Terms<'_>, named: &'a WorkspacePath, real: &'a WorkspacePath) -> Vec<&'a WorkspacePath> {
-    let mut places = vec![named];
-    if real != named {
-        places.push(real);
+/// The paths whose rules hold for a change: the one that was named, and the resolved one.
+pub(super) fn ruled<'a>(
+    terms: &Terms<'_>,
+    named: &'a WorkspacePath,
+    resolved: &'a WorkspacePath,
+) -> Vec<&'a WorkspacePath> {
+    let mut paths = vec![named];
+    if resolved != named {
+        paths.push(resolved);
     }
-    places.retain(|place| terms.rules.apply_to(place));
-    places
+    paths.retain(|path| terms.rules.apply_to(path));
+    paths
 }
 
-fn judge(
+/// Asks the rules of a path whether a file may be changed so.
+pub(super) fn judge(
     terms: &Terms<'_>,
-    place: &WorkspacePath,
+    path: &WorkspacePath,
     before: Option<&[u8]>,
     after: &[u8],
 ) -> Result<(), StoreError> {
-    let verdict = terms.rules.judge(place, before, after, terms.has_ended);
-    // What was left before its end is no verdict.
+    let verdict = terms.rules.judge(path, before, after, terms.has_ended);
+    // A verdict that was broken off counts for nothing.
     if (terms.has_ended)() { Err(StoreError::Ended) } else { Ok(verdict?) }
 }
 
-fn judgeable(source: &OpenFile, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
+/// The content of a file that rules are to be asked about.
+pub(super) fn judgeable(source: &OpenFile, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
     if source.size() > JUDGED { Err(too_large()) } else { source.whole(terms) }
 }
 
-fn too_large() -> StoreError {
+/// The refusal of a file that is too large for rules.
+pub(super) fn too_large() -> StoreError {
     let message = format!("a file that is bound to a schema may have {} MiB at most", JUDGED >> 20);
     StoreError::Refused(Fault::new(ErrorCode::InvalidRequest, message))
 }
@@ -197,8 +118,8 @@ fn link_stays(path: &WorkspacePath) -> Fault {
         .hint("move the file that it leads to, or give the link another name in its folder")
 }
 
-/// Writes what a splice makes of a source, and gives its hash.
-fn write_spliced(
+/// Writes what a splice makes of a source, and returns its hash.
+pub(super) fn write_spliced(
     source: &OpenFile,
     splice: &Splice,
     temporary: &mut Temporary<'_>,

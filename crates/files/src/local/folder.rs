@@ -2,10 +2,11 @@
 
 use std::os::fd::OwnedFd;
 
-use pintle_contract::{Verb, WorkspacePath};
+use pintle_auth::Verb;
+use pintle_contract::WorkspacePath;
+use pintle_root::{Root, TEMPORARY_FILE};
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType};
 
-use super::{problem, root::Root, temporary};
 use crate::store::{Entry, Kind, StoreError, Terms};
 
 pub(super) fn entries(
@@ -15,18 +16,18 @@ pub(super) fn entries(
     terms: &Terms<'_>,
 ) -> Result<Vec<Entry>, StoreError> {
     let mut entries = Vec::new();
-    for found in Dir::read_from(folder).map_err(problem)? {
+    for found in Dir::read_from(folder)? {
         if (terms.has_ended)() {
             return Err(StoreError::Ended);
         }
-        let found = found.map_err(problem)?;
+        let found = found?;
         let Some((name, path)) = shown(&found, real, terms) else { continue };
         let stat = rustix::fs::statat(folder, found.file_name(), AtFlags::SYMLINK_NOFOLLOW);
         let Ok(stat) = stat else { continue };
         let own = (FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0));
         let (kind, size) = match own.0 {
             // Looked at only through the root, so that nothing is told of what lies outside it or out of scope.
-            FileType::Symlink => match path.as_ref().and_then(|path| root.look_at(path)) {
+            FileType::Symlink => match path.as_ref().and_then(|path| root.follow_link(path)) {
                 Some((target, kind, size)) if may_read(&target, terms) => (kind, size),
                 _ => own,
             },
@@ -49,7 +50,7 @@ pub(super) fn names(
     terms: &Terms<'_>,
 ) -> Result<Vec<String>, StoreError> {
     const MOST: usize = 10_000;
-    let found = Dir::read_from(folder).map_err(problem)?.take(MOST).filter_map(Result::ok);
+    let found = Dir::read_from(folder)?.take(MOST).filter_map(Result::ok);
     Ok(found.filter_map(|found| Some(shown(&found, real, terms)?.0)).collect())
 }
 
@@ -61,7 +62,7 @@ fn shown(
 ) -> Option<(String, Option<WorkspacePath>)> {
     let bytes = found.file_name().to_bytes();
     let name = String::from_utf8_lossy(bytes).into_owned();
-    if matches!(name.as_str(), "." | "..") || temporary::is_temporary(&name) {
+    if matches!(name.as_str(), "." | "..") || name == TEMPORARY_FILE {
         return None;
     }
     let path = real.join(&name);

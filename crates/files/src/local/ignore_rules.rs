@@ -11,9 +11,10 @@ use ignore::{
     gitignore::{Gitignore, GitignoreBuilder},
 };
 use pintle_contract::WorkspacePath;
+use pintle_root::Root;
 use rustix::fs::AtFlags;
 
-use super::{root::Root, source::OpenFile};
+use super::source::OpenFile;
 use crate::store::Source;
 
 /// The rules of a folder and of all above it, up to the root.
@@ -40,7 +41,7 @@ const FILES: [&str; KINDS] = [".rgignore", ".ignore", ".gitignore", ".git/info/e
 impl<'a> IgnoreRules<'a> {
     pub(super) fn new(root: &'a Root) -> Self {
         let (of_user, _) = GitignoreBuilder::new("/").build_global();
-        Self { root, folders: Vec::new(), is_below_repository: root.is_below_repository(), of_user }
+        Self { root, folders: Vec::new(), is_below_repository: is_below_repository(root), of_user }
     }
 
     /// Adds the rules of the next folder on the way down.
@@ -102,6 +103,12 @@ impl<'a> IgnoreRules<'a> {
         }
         builder.build().ok().filter(|rules| !rules.is_empty())
     }
+}
+
+/// Whether a folder above the root holds a repository. Only that is asked of it: no rules come from there.
+fn is_below_repository(root: &Root) -> bool {
+    let is_repository = |folder: &Path| [".git", ".jj"].iter().any(|name| folder.join(name).exists());
+    root.real_path().is_ok_and(|root| root.ancestors().skip(1).any(is_repository))
 }
 
 #[cfg(test)]

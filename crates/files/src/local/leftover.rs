@@ -3,16 +3,15 @@
 use std::{
     fs::File,
     io::{self, Read},
-    os::fd::{AsFd, AsRawFd},
 };
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use pintle_root::{TEMPORARY_FILE as NAME, handle_path, open_file_in};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat};
 
 use super::{
     lock::Lock,
     mark::{self, Replaced},
-    problem,
-    temporary::{BORN, NAME, rename_to_new},
+    temporary::{BORN, rename_to_new},
 };
 use crate::{
     hash::{Hash, Hasher},
@@ -51,9 +50,9 @@ pub(super) fn sweep(folder: &Lock, warn: &Warn) {
     };
     // If it cannot be renamed it stays, and whoever needs the name is told.
     if let Ok(kept) = keep(folder, from.as_deref()) {
-        let place = place_of(folder);
+        let path = shown_path(folder);
         let text = "something that is not provably Pintle's own had the name of unfinished files in";
-        warn(&format!("{text} {place}; it is now {kept}, to be looked at and removed by a person"));
+        warn(&format!("{text} {path}; it is now {kept}, to be looked at and removed by a person"));
     }
 }
 
@@ -81,9 +80,9 @@ fn beginning(name: &str, most: usize) -> &str {
 }
 
 /// A folder's path, for people.
-pub(super) fn place_of(folder: &Lock) -> String {
-    let place = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd()));
-    place.map_or_else(|_| "a folder of the workspace".to_owned(), |place| place.display().to_string())
+pub(super) fn shown_path(folder: &Lock) -> String {
+    handle_path(folder)
+        .map_or_else(|_| "a folder of the workspace".to_owned(), |path| path.display().to_string())
 }
 
 fn delete(folder: &Lock) {
@@ -99,7 +98,7 @@ fn judge(folder: &Lock, stat: &Stat) -> Leftover {
     if size == 0 && Mode::from_raw_mode(stat.st_mode).contains(BORN) {
         return Leftover::Unfinished;
     }
-    let Ok(file) = open(folder, NAME) else { return Leftover::Foreign(None) };
+    let Ok(file) = open_file_in(folder, NAME.as_bytes()) else { return Leftover::Foreign(None) };
     if mark::get(&file).is_some() {
         return Leftover::Unfinished;
     }
@@ -118,17 +117,12 @@ fn find_marked(folder: &Lock) -> Option<(String, File, Option<Replaced>)> {
         let Some(name) = found.file_name().to_str().ok().filter(|name| is_file && *name != NAME) else {
             continue;
         };
-        let Ok(file) = open(folder, name) else { continue };
+        let Ok(file) = open_file_in(folder, name.as_bytes()) else { continue };
         if let Some(replaced) = mark::get(&file) {
             return Some((name.to_owned(), file, replaced));
         }
     }
     None
-}
-
-fn open(folder: &Lock, name: &str) -> Result<File, StoreError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    rustix::fs::openat(folder, name, flags, Mode::empty()).map(File::from).map_err(problem)
 }
 
 fn holds(file: File, hash: Hash) -> bool {

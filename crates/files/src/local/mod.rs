@@ -19,7 +19,6 @@ mod leftover;
 mod lock;
 mod mark;
 mod reach;
-mod root;
 mod source;
 mod temporary;
 mod tree;
@@ -31,10 +30,24 @@ use std::{
     path::Path,
 };
 
-use pintle_contract::{Verb, WorkspacePath};
-use rustix::{fs::FileType, io::Errno};
+use pintle_auth::Verb;
+use pintle_contract::WorkspacePath;
+use pintle_root::Root;
+use rustix::{
+    fs::{Access, AtFlags, FileType},
+    io::Errno,
+};
 
-use self::{leftover::Warn, lock::Lock, root::Root, source::OpenFile, tree::TreeWalk};
+use self::{
+    change::{JUDGED, judge, judgeable, refuse_taken, ruled, too_large, write_spliced},
+    leftover::Warn,
+    lock::Lock,
+    mark::Replaced,
+    reach::Reached,
+    source::OpenFile,
+    temporary::Temporary,
+    tree::TreeWalk,
+};
 use crate::{
     hash::Hash,
     store::{Entry, Found, Plan, Source, Store, StoreError, Terms, Wanted},
@@ -60,7 +73,7 @@ pub enum Durability {
 impl Durability {
     fn settle(self, file: impl AsFd) -> Result<(), StoreError> {
         match self {
-            Self::Synced => rustix::fs::fsync(file).map_err(problem),
+            Self::Synced => Ok(rustix::fs::fsync(file)?),
             Self::Eventual => Ok(()),
         }
     }
@@ -77,16 +90,18 @@ impl Durability {
 impl LocalFolder {
     /// Opens the folder.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Root::open(path).map(Self::new)
+        Root::open(path).and_then(Self::new)
     }
 
     /// Opens the folder in the way that works without the kernel's help.
     pub fn open_portably(path: &Path) -> io::Result<Self> {
-        Root::open_portably(path).map(Self::new)
+        Root::open_portably(path).and_then(Self::new)
     }
 
-    fn new(root: Root) -> Self {
-        Self { root, durability: Durability::default(), warn: Box::new(|_| {}) }
+    fn new(root: Root) -> io::Result<Self> {
+        // A root that may be passed through, but not listed, is of no use here.
+        root.open_folder(&WorkspacePath::root())?;
+        Ok(Self { root, durability: Durability::default(), warn: Box::new(|_| {}) })
     }
 
     /// That nothing is there is told only to those who would be told that something is: a link on the way may
@@ -99,32 +114,32 @@ impl LocalFolder {
         terms: &Terms<'_>,
     ) -> StoreError {
         let StoreError::NotFound = error else { return error };
-        match self.root.place_of_folder(path).map(|place| (terms.permit)(verb, &place)) {
+        match self.root.resolve_folder(path).map(|resolved| (terms.permit)(verb, &resolved)) {
             Ok(Err(fault)) => StoreError::Refused(fault),
             _ => error,
         }
     }
 
-    /// Opens a folder whose entries whoever asks may know, and tells where it really is.
+    /// Opens a folder whose entries whoever asks may know, and returns its resolved path.
     fn open_to_list(
         &self,
         path: &WorkspacePath,
         terms: &Terms<'_>,
     ) -> Result<(OwnedFd, WorkspacePath), StoreError> {
-        let (folder, real) = match self.root.open_folder(path) {
-            Err(StoreError::NotFolder) => {
+        let (folder, resolved) = match self.root.open_folder(path) {
+            Err(Errno::NOTDIR) => {
                 // Either it is a file, or something on the way to it is.
-                let (real, kind, _) = self.root.look_at(path).ok_or(StoreError::NotFolder)?;
-                (terms.permit)(Verb::Read, &real)?;
+                let (resolved, kind, _) = self.root.follow_link(path).ok_or(StoreError::NotFolder)?;
+                (terms.permit)(Verb::Read, &resolved)?;
                 return Err(match kind {
                     FileType::RegularFile => StoreError::IsFile,
                     _ => StoreError::Special,
                 });
             }
-            opened => opened.map_err(|error| self.unless_hidden(error, path, Verb::Read, terms))?,
+            opened => opened.map_err(|error| self.unless_hidden(error.into(), path, Verb::Read, terms))?,
         };
-        (terms.permit)(Verb::Read, &real)?;
-        Ok((folder, real))
+        (terms.permit)(Verb::Read, &resolved)?;
+        Ok((folder, resolved))
     }
 
     /// The same folder, with another promise.
@@ -140,11 +155,11 @@ impl LocalFolder {
     }
 
     /// Warns of a file that was kept under another name.
-    fn tell_kept(&self, lock: &Lock, error: StoreError) -> StoreError {
+    fn warn_of_kept(&self, lock: &Lock, error: StoreError) -> StoreError {
         if let StoreError::Kept(name) = &error {
-            let place = leftover::place_of(lock);
+            let path = leftover::shown_path(lock);
             (self.warn)(&format!(
-                "a program saved a file in {place} in the instant that it was being changed, and the file system did not let that save go back to its name; it is now {name}"
+                "a program saved a file in {path} in the instant that it was being changed, and the file system did not let that save go back to its name; it is now {name}"
             ));
         }
         error
@@ -153,20 +168,36 @@ impl LocalFolder {
 
 impl Store for LocalFolder {
     fn open(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Box<dyn Source>, StoreError> {
-        let (opened, real) =
-            self.root.open_any(path).map_err(|error| self.unless_hidden(error, path, Verb::Read, terms))?;
-        (terms.permit)(Verb::Read, &real)?;
+        let (opened, resolved) = self
+            .root
+            .open_any(path)
+            .map_err(|error| self.unless_hidden(error.into(), path, Verb::Read, terms))?;
+        (terms.permit)(Verb::Read, &resolved)?;
         Ok(Box::new(OpenFile::new(opened)?))
     }
 
     fn read_at_once(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Option<Vec<u8>> {
-        let (opened, real) = self.root.open_known(path)?;
-        (terms.permit)(Verb::Read, &real).ok()?;
+        let opened = self.root.open_cached(path)?;
+        (terms.permit)(Verb::Read, path).ok()?;
         source::read_at_once(&opened)
     }
 
     fn create(&self, path: &WorkspacePath, content: &[u8], terms: &Terms<'_>) -> Result<Hash, StoreError> {
-        self.create_file(path, content, terms)
+        let (folder, name, made) = self.reach_new(path, terms, &|resolved| {
+            ruled(terms, path, resolved).iter().try_for_each(|path| judge(terms, path, None, content))
+        })?;
+        let lock = Lock::take(folder, terms.has_ended)?;
+        leftover::sweep(&lock, &self.warn);
+        refuse_taken(&lock, name)?;
+        let mut temporary = Temporary::create(&lock)?;
+        temporary.write(content)?;
+        let placed = temporary.put_new(name, self.durability, terms);
+        // What may be there already stays, also where nobody can say that it is on the disk.
+        if let Ok(()) | Err(StoreError::NotDurable(_)) = placed {
+            made.keep();
+        }
+        placed?;
+        Ok(Hash::of(content))
     }
 
     fn swap(
@@ -176,11 +207,42 @@ impl Store for LocalFolder {
         plan: &mut dyn FnMut(&dyn Source) -> Result<Plan, StoreError>,
         terms: &Terms<'_>,
     ) -> Result<Hash, StoreError> {
-        self.swap_file(path, expected, plan, terms)
+        let Reached { path: resolved, name, lock, mut source, .. } = self.reach_file(path, terms)?;
+        // Replacing a file needs no right to write it, but somebody who took that right away meant it.
+        rustix::fs::accessat(&lock, &name, Access::WRITE_OK, AtFlags::EACCESS)?;
+        source.unmark()?;
+        let before = source.file.metadata()?;
+        let Plan { found, change } = plan(&source)?;
+        if found != expected {
+            return Err(StoreError::Stale(found));
+        }
+        let splice = change?;
+        let replaced = Replaced { size: source.size(), hash: found };
+        let mut temporary = Temporary::like(&lock, &source.file, &before, replaced)?;
+        let hash = write_spliced(&source, &splice, &mut temporary, terms)?;
+        let ruled = ruled(terms, path, &resolved);
+        if !ruled.is_empty() {
+            let (old, new) =
+                (judgeable(&source, terms)?, temporary.read_back(JUDGED)?.ok_or_else(too_large)?);
+            ruled.iter().try_for_each(|path| judge(terms, path, Some(&old), &new))?;
+        }
+        let replaced = temporary.replace(&name, &source, self.durability, terms);
+        replaced.map_err(|error| self.warn_of_kept(&lock, error))?;
+        Ok(hash)
     }
 
     fn remove(&self, path: &WorkspacePath, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError> {
-        self.remove_file(path, expected, terms)
+        let reached = self.reach_name(path, terms)?;
+        reached.source.check(expected, terms)?;
+        match reached.leads_to {
+            None => temporary::remove(&reached.lock, &reached.name, &reached.source, terms)
+                .map_err(|error| self.warn_of_kept(&reached.lock, error))?,
+            Some(_) => {
+                commit(terms)?;
+                rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty())?;
+            }
+        }
+        self.durability.settle_change(&reached.lock)
     }
 
     fn rename(
@@ -190,15 +252,20 @@ impl Store for LocalFolder {
         to: &WorkspacePath,
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
-        self.rename_file(path, expected, to, terms)
+        let reached = self.reach_name(path, terms)?;
+        reached.source.check(expected, terms)?;
+        self.move_reached(&reached, path, to, terms).map_err(|error| match error {
+            StoreError::Ended | StoreError::Refused(_) | StoreError::Changed | StoreError::Kept(_) => error,
+            error => StoreError::Target(Box::new(error)),
+        })
     }
 
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError> {
-        let (folder, real) = self.open_to_list(path, terms)?;
+        let (folder, resolved) = self.open_to_list(path, terms)?;
         if let Some(lock) = Lock::try_take(&folder) {
             leftover::sweep(&lock, &self.warn);
         }
-        folder::entries(&self.root, &folder, &real, terms)
+        folder::entries(&self.root, &folder, &resolved, terms)
     }
 
     fn tree(
@@ -207,20 +274,20 @@ impl Store for LocalFolder {
         wanted: &Wanted<'_>,
         terms: &Terms<'_>,
     ) -> Result<Found, StoreError> {
-        let (folder, real) = self.open_to_list(path, terms)?;
+        let (folder, resolved) = self.open_to_list(path, terms)?;
         let walk = TreeWalk { root: &self.root, warn: &self.warn, wanted, terms };
-        walk.run(folder, real, path)
+        walk.run(folder, resolved, path)
     }
 
     fn is_folder(&self, path: &WorkspacePath, terms: &Terms<'_>) -> bool {
         let opened = self.root.open_folder(path);
-        opened.is_ok_and(|(_, real)| (terms.permit)(Verb::Read, &real).is_ok())
+        opened.is_ok_and(|(_, resolved)| (terms.permit)(Verb::Read, &resolved).is_ok())
     }
 
     fn names(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<String>, StoreError> {
-        let (folder, real) = self.root.open_folder(path)?;
-        (terms.permit)(Verb::Read, &real)?;
-        folder::names(&folder, &real, terms)
+        let (folder, resolved) = self.root.open_folder(path)?;
+        (terms.permit)(Verb::Read, &resolved)?;
+        folder::names(&folder, &resolved, terms)
     }
 }
 
@@ -230,15 +297,20 @@ fn commit(terms: &Terms<'_>) -> Result<(), StoreError> {
 }
 
 /// What the system's refusals mean.
-fn problem(error: Errno) -> StoreError {
-    match error {
-        Errno::NOENT => StoreError::NotFound,
-        Errno::NOTDIR => StoreError::NotFolder,
-        Errno::ISDIR => StoreError::IsFolder,
-        Errno::EXIST => StoreError::Exists,
-        Errno::XDEV | Errno::LOOP => StoreError::Escapes,
-        Errno::NAMETOOLONG => StoreError::NameTooLong,
-        Errno::NXIO | Errno::NODEV => StoreError::Special,
-        error => StoreError::Io(error.into()),
+impl From<Errno> for StoreError {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT => Self::NotFound,
+            Errno::NOTDIR => Self::NotFolder,
+            Errno::ISDIR => Self::IsFolder,
+            Errno::EXIST => Self::Exists,
+            Errno::XDEV | Errno::LOOP => Self::Escapes,
+            Errno::NAMETOOLONG => Self::NameTooLong,
+            // Neither a file nor a folder, or a name that is no text.
+            Errno::NXIO | Errno::NODEV | Errno::ILSEQ => Self::Special,
+            // Others move the path about.
+            Errno::AGAIN => Self::Unsteady,
+            error => Self::Io(error.into()),
+        }
     }
 }

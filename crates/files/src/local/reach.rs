@@ -2,25 +2,21 @@
 
 use std::os::fd::OwnedFd;
 
-use pintle_contract::{Verb, WorkspacePath};
-use rustix::fs::{Mode, OFlags};
+use pintle_auth::Verb;
+use pintle_contract::WorkspacePath;
+use pintle_root::{is_reserved, open_file_in};
+use rustix::{fs::AtFlags, fs::Mode, io::Errno};
 
-use super::{
-    LocalFolder, leftover,
-    lock::Lock,
-    problem,
-    root::{MadeFolders, is_reserved},
-    source::OpenFile,
-};
+use super::{LocalFolder, leftover, lock::Lock, source::OpenFile};
 use crate::store::{StoreError, Terms};
 
-/// How often a place is looked for anew when it changes while it is being reached.
-pub(super) const TRIES: usize = 16;
+/// How often a path is resolved again when it changes while it is being reached.
+const TRIES: usize = 16;
 
 /// A file that is about to be changed.
 pub(super) struct Reached {
     /// The name that is changed, without links.
-    pub(super) place: WorkspacePath,
+    pub(super) path: WorkspacePath,
     /// Its last part.
     pub(super) name: String,
     /// The folder that the name lies in.
@@ -34,7 +30,7 @@ pub(super) struct Reached {
 impl Reached {
     /// The folder that the name lies in, without links.
     pub(super) fn folder(&self) -> Option<WorkspacePath> {
-        self.place.split_last().map(|(folder, _)| folder)
+        self.path.split_last().map(|(folder, _)| folder)
     }
 }
 
@@ -50,8 +46,8 @@ impl LocalFolder {
                 Err(StoreError::NotFound) => continue,
                 reached => reached?,
             };
-            // The place is right only if the path leads there now that the lock is held.
-            if reached.leads_to.is_none() && self.root.open_any(path)?.1 == reached.place {
+            // The resolved path is right only if the path leads there now that the lock is held.
+            if reached.leads_to.is_none() && self.root.open_any(path)?.1 == reached.path {
                 return Ok(reached);
             }
         }
@@ -64,31 +60,31 @@ impl LocalFolder {
             return Err(StoreError::NotFound);
         }
         let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
-        let (folder, real) = self
+        let (folder, parent) = self
             .root
             .open_folder(&folder)
-            .map_err(|error| self.unless_hidden(error, path, Verb::Write, terms))?;
-        let place = real.join(name).ok_or(StoreError::NotFound)?;
-        may_write(&place, terms)?;
+            .map_err(|error| self.unless_hidden(error.into(), path, Verb::Write, terms))?;
+        let resolved = parent.join(name).ok_or(StoreError::NotFound)?;
+        may_write(&resolved, terms)?;
         let lock = Lock::take(folder, terms.has_ended)?;
         leftover::sweep(&lock, &self.warn);
-        let (source, leads_to) = match open_by_name(&lock, name) {
-            Ok(source) => (source, None),
+        let (source, leads_to) = match open_file_in(&lock, name.as_bytes()) {
+            Ok(file) => (OpenFile::new(file.into())?, None),
             // That is how the system says that it is a link.
-            Err(StoreError::Escapes) => {
+            Err(Errno::LOOP) => {
                 let (file, real) = self
                     .root
-                    .open_any(&place)
-                    .map_err(|error| self.unless_hidden(error, &place, Verb::Write, terms))?;
+                    .open_any(&resolved)
+                    .map_err(|error| self.unless_hidden(error.into(), &resolved, Verb::Write, terms))?;
                 may_write(&real, terms)?;
                 (OpenFile::new(file)?, Some(real))
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
-        Ok(Reached { place, name: name.to_owned(), lock, source, leads_to })
+        Ok(Reached { path: resolved, name: name.to_owned(), lock, source, leads_to })
     }
 
-    /// Reaches a place where something is to be put: the folder, which is made if it is missing, and the path
+    /// Reaches a path where something is to be put: the folder, which is made if it is missing, and the path
     /// without links. `check` is asked of that path before anything is made. What was made goes again unless it is kept.
     pub(super) fn reach_new<'a>(
         &self,
@@ -101,31 +97,69 @@ impl LocalFolder {
         }
         let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
         for _ in 0..TRIES {
-            let planned = self.root.place_of_folder(&folder)?;
-            let place = planned.join(name).ok_or(StoreError::Reserved)?;
-            may_write(&place, terms)?;
-            self.root.refuse_too_deep(&place)?;
-            check(&place)?;
+            let planned = self.root.resolve_folder(&folder)?;
+            let resolved = planned.join(name).ok_or(StoreError::Reserved)?;
+            may_write(&resolved, terms)?;
+            self.root.refuse_too_deep(&resolved)?;
+            check(&resolved)?;
             let mut made = MadeFolders::default();
-            let may_make = |place: &WorkspacePath| may_write(place, terms);
-            let (opened, real) = self.root.make_folders(&folder, &may_make, self.durability, &mut made)?;
-            if real == planned {
+            let (opened, reached) = self.make_folders(&folder, terms, &mut made)?;
+            if reached == planned {
                 return Ok((opened, name, made));
             }
         }
         Err(StoreError::Unsteady)
     }
+
+    /// Opens a folder, and makes it first where it is missing.
+    fn make_folders(
+        &self,
+        path: &WorkspacePath,
+        terms: &Terms<'_>,
+        made: &mut MadeFolders,
+    ) -> Result<(OwnedFd, WorkspacePath), StoreError> {
+        match self.root.open_folder(path) {
+            Err(Errno::NOENT) => {}
+            found => return Ok(found?),
+        }
+        let (parent, name) = path.split_last().ok_or(StoreError::NotFound)?;
+        let (parent, resolved) = self.make_folders(&parent, terms, made)?;
+        may_write(&resolved.join(name).ok_or(StoreError::Reserved)?, terms)?;
+        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => {
+                made.0.push((parent.try_clone()?, name.to_owned()));
+                self.durability.settle(&parent)?;
+            }
+            // Somebody else made it, or it is a link that leads nowhere: opening it will tell.
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.root.open_folder(path)?)
+    }
 }
 
-/// Whether a place may be changed by whoever asks, and at all.
-fn may_write(place: &WorkspacePath, terms: &Terms<'_>) -> Result<(), StoreError> {
-    (terms.permit)(Verb::Write, place)?;
-    Ok(terms.rules.may_change(place)?)
+/// The folders that were made for a change, which go again unless it happens.
+#[derive(Default)]
+pub(super) struct MadeFolders(Vec<(OwnedFd, String)>);
+
+impl MadeFolders {
+    /// The change has happened.
+    pub(super) fn keep(mut self) {
+        self.0.clear();
+    }
 }
 
-/// Opens a regular file by its name in a folder, following nothing.
-fn open_by_name(folder: &Lock, name: &str) -> Result<OpenFile, StoreError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(problem)?;
-    OpenFile::new(file)
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for (parent, name) in self.0.drain(..).rev() {
+            // One that somebody else uses by now stays.
+            let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// Whether a resolved path may be changed by whoever asks, and at all.
+fn may_write(resolved: &WorkspacePath, terms: &Terms<'_>) -> Result<(), StoreError> {
+    (terms.permit)(Verb::Write, resolved)?;
+    Ok(terms.rules.may_change(resolved)?)
 }

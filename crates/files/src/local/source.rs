@@ -8,7 +8,7 @@ use std::{
 
 use rustix::{fs::FileType, io::ReadWriteFlags};
 
-use super::{mark, problem, version::Version};
+use super::{mark, version::Version};
 use crate::{
     hash::{Hash, Hasher},
     store::{Source, StoreError, Terms},
@@ -45,7 +45,7 @@ pub(super) struct OpenFile {
 impl OpenFile {
     /// Takes what was opened, if it is a regular file.
     pub(super) fn new(opened: OwnedFd) -> Result<Self, StoreError> {
-        let stat = rustix::fs::fstat(&opened).map_err(problem)?;
+        let stat = rustix::fs::fstat(&opened)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Self { file: opened.into(), version: Version::from_stat(&stat) }),
             FileType::Directory => Err(StoreError::IsFolder),
@@ -58,7 +58,7 @@ impl OpenFile {
     pub(super) fn unmark(&mut self) -> Result<(), StoreError> {
         if mark::get(&self.file).is_some() {
             mark::clear(&self.file);
-            self.version = Version::from_stat(&rustix::fs::fstat(&self.file).map_err(problem)?);
+            self.version = Version::of(&self.file)?;
         }
         Ok(())
     }
@@ -93,18 +93,18 @@ impl OpenFile {
         mut take: impl FnMut(&[u8]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut buffer = vec![0; CHUNK.min(usize::try_from(length).unwrap_or(CHUNK))];
-        let (mut place, end) = (start, start + length);
-        while place < end {
+        let (mut offset, end) = (start, start + length);
+        while offset < end {
             if (terms.has_ended)() {
                 return Err(StoreError::Ended);
             }
-            let wanted = usize::try_from(end - place).unwrap_or(CHUNK).min(buffer.len());
-            let count = self.read_at(place, &mut buffer[..wanted])?;
+            let wanted = usize::try_from(end - offset).unwrap_or(CHUNK).min(buffer.len());
+            let count = self.read_at(offset, &mut buffer[..wanted])?;
             if count == 0 {
                 return Err(StoreError::Changed);
             }
             take(&buffer[..count])?;
-            place += count as u64;
+            offset += count as u64;
         }
         Ok(())
     }
@@ -112,10 +112,10 @@ impl OpenFile {
 
 impl Source for OpenFile {
     fn size(&self) -> u64 {
-        self.version.size()
+        self.version.stamp.size
     }
 
-    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.read_at(buffer, place)
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
     }
 }

@@ -1,4 +1,7 @@
 //! Files that become others, whole or not at all.
+//!
+//! The temporary file of a folder has one name. Whoever writes holds the folder's lock, so there is one at most, and one
+//! that is there without its writer is a dead writer's.
 
 use std::{
     fs::{File, Metadata},
@@ -9,6 +12,7 @@ use std::{
     },
 };
 
+use pintle_root::{Stamp, TEMPORARY_FILE as NAME};
 use rustix::{
     fs::{AtFlags, Gid, Mode, OFlags, RawMode, RenameFlags, Uid},
     io::Errno,
@@ -20,24 +24,14 @@ use super::{
     leftover,
     lock::Lock,
     mark::{self, Replaced},
-    problem,
     source::OpenFile,
-    version::{Content, Version},
+    version::Version,
 };
 use crate::store::{StoreError, Terms};
-
-/// The name of the temporary file of a folder. Whoever writes holds the folder's lock, so there is one at most,
-/// and one that is there without its writer is a dead writer's.
-pub(super) const NAME: &str = pintle_contract::TEMPORARY_FILE_NAME;
 
 /// The part of the mode that a temporary file is created with and soon loses. It means nothing on a file, and other
 /// programs do not set it: an empty file that has it is one whose writer died before it could mark it.
 pub(super) const BORN: Mode = Mode::SVTX;
-
-/// Whether a name is the one of temporary files. Nobody else may use it.
-pub(super) fn is_temporary(name: &str) -> bool {
-    name == NAME
-}
 
 /// A file that is being written, in a folder whose lock is held. Removed when dropped, unless it was put in
 /// its place.
@@ -52,7 +46,7 @@ impl<'a> Temporary<'a> {
     pub(super) fn create(folder: &'a Lock) -> Result<Self, StoreError> {
         let (temporary, own) = Self::begin(folder, Mode::from_raw_mode(0o666), None)?;
         let mode = own.permissions().mode() as RawMode;
-        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode).difference(BORN)).map_err(problem)?;
+        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode).difference(BORN))?;
         Ok(temporary)
     }
 
@@ -90,7 +84,7 @@ impl<'a> Temporary<'a> {
             rustix::fs::openat(folder, NAME, flags, mode.union(BORN)).map_err(|error| match error {
                 // Whatever was there when the folder was locked has been cleaned up, so this is not a dead writer's.
                 Errno::EXIST => StoreError::Blocked,
-                error => problem(error),
+                error => error.into(),
             })?;
         let temporary = Self { folder, file: file.into(), is_placed: false };
         let own = temporary.file.metadata()?;
@@ -138,7 +132,7 @@ impl<'a> Temporary<'a> {
         durability.settle(&self.file)?;
         let lease = lease(self.folder, name, read, terms)?;
         read.version.check(self.folder, name)?;
-        let own = content_of(&self.file)?;
+        let own = Version::of(&self.file)?.stamp;
         commit(terms)?;
         match self.exchange(name) {
             Ok(()) => {}
@@ -146,12 +140,12 @@ impl<'a> Temporary<'a> {
             Err(Errno::NOENT) => return Err(StoreError::Changed),
             // Some file systems cannot do that.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                rustix::fs::renameat(self.folder, NAME, self.folder, name).map_err(problem)?;
+                rustix::fs::renameat(self.folder, NAME, self.folder, name)?;
                 self.is_placed = true;
                 mark::clear(&self.file);
                 return durability.settle_change(self.folder);
             }
-            Err(error) => return Err(problem(error)),
+            Err(error) => return Err(error.into()),
         }
         // From here on it is another file that has the temporary name.
         self.is_placed = true;
@@ -182,10 +176,10 @@ impl<'a> Temporary<'a> {
     /// Gives the name back to the file that came out of an exchange. Other programs may save at any instant, so what
     /// comes out this time is looked at as well: it is deleted only if it is what the last exchange had put there. In
     /// the end the newest save has the name. Returns what the caller is told.
-    fn put_back(&self, name: &str, own: Content) -> StoreError {
+    fn put_back(&self, name: &str, own: Stamp) -> StoreError {
         // Each further round takes another save within microseconds.
         const ROUNDS: usize = 10_000;
-        let mut put_there = Pinned { content: own, _open: None };
+        let mut put_there = Pinned { stamp: own, _open: None };
         for _ in 0..ROUNDS {
             let Ok(to_put) = Pinned::new(self.folder) else { return StoreError::Changed };
             match self.exchange(name) {
@@ -199,7 +193,7 @@ impl<'a> Temporary<'a> {
                 Err(_) => break,
             }
             match Pinned::new(self.folder) {
-                Ok(came_out) if came_out.content == put_there.content => {
+                Ok(came_out) if came_out.stamp.has_same_content(put_there.stamp) => {
                     let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
                     return StoreError::Changed;
                 }
@@ -220,20 +214,16 @@ fn keep(folder: &Lock, name: &str) -> StoreError {
 
 /// What has the name of temporary files, held open so that no other file can get the number of its inode.
 struct Pinned {
-    content: Content,
+    stamp: Stamp,
     _open: Option<OwnedFd>,
 }
 
 impl Pinned {
     fn new(folder: &Lock) -> Result<Self, StoreError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = rustix::fs::openat(folder, NAME, flags, Mode::empty()).map_err(problem)?;
-        Ok(Self { content: content_of(&open)?, _open: Some(open) })
+        let open = rustix::fs::openat(folder, NAME, flags, Mode::empty())?;
+        Ok(Self { stamp: Version::of(&open)?.stamp, _open: Some(open) })
     }
-}
-
-fn content_of(open: impl AsFd) -> Result<Content, StoreError> {
-    Ok(Version::from_stat(&rustix::fs::fstat(open).map_err(problem)?).content())
 }
 
 /// A lease on a file that was read and is about to go, where there is one to be had.
@@ -273,7 +263,7 @@ pub(super) fn remove(
             Err(_) => keep(folder, name),
         });
     }
-    rustix::fs::unlinkat(folder, NAME, AtFlags::empty()).map_err(problem)
+    Ok(rustix::fs::unlinkat(folder, NAME, AtFlags::empty())?)
 }
 
 impl Drop for Temporary<'_> {
@@ -296,7 +286,7 @@ pub(super) fn rename_to_new(
             link_to_new((from_folder, from), (folder, name))
         }
         Err(Errno::XDEV) => Err(StoreError::OtherFileSystem),
-        renamed => renamed.map_err(problem),
+        renamed => Ok(renamed?),
     }
 }
 
@@ -306,7 +296,7 @@ fn link_to_new(
     (folder, name): (impl AsFd, &str),
 ) -> Result<(), StoreError> {
     match rustix::fs::linkat(&from_folder, from, &folder, name, AtFlags::empty()) {
-        Ok(()) => rustix::fs::unlinkat(&from_folder, from, AtFlags::empty()).map_err(problem),
+        Ok(()) => Ok(rustix::fs::unlinkat(&from_folder, from, AtFlags::empty())?),
         Err(Errno::XDEV) => Err(StoreError::OtherFileSystem),
         // No second names either, or a folder, which cannot have one. This look is all that is left; a program that makes
         // a file of that name right after it loses that file.
@@ -314,8 +304,8 @@ fn link_to_new(
             if rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
                 return Err(StoreError::Exists);
             }
-            rustix::fs::renameat(&from_folder, from, &folder, name).map_err(problem)
+            Ok(rustix::fs::renameat(&from_folder, from, &folder, name)?)
         }
-        Err(error) => Err(problem(error)),
+        Err(error) => Err(error.into()),
     }
 }

@@ -5,7 +5,9 @@
 
 use std::{collections::BinaryHeap, os::fd::OwnedFd};
 
-use pintle_contract::{Verb, WorkspacePath};
+use pintle_auth::Verb;
+use pintle_contract::WorkspacePath;
+use pintle_root::{Root, TEMPORARY_FILE};
 use rustix::{
     fs::{AtFlags, Dir, DirEntry, FileType},
     io::Errno,
@@ -15,9 +17,6 @@ use super::{
     ignore_rules::IgnoreRules,
     leftover::{self, Warn},
     lock::Lock,
-    problem,
-    root::Root,
-    temporary,
 };
 use crate::store::{Entry, Found, Kind, StoreError, Terms, Wanted};
 
@@ -150,14 +149,7 @@ impl TreeWalk<'_> {
         match self.root.open_folder(path) {
             Ok((folder, real)) => Ok((real == *path).then_some(folder)),
             // Without descriptors or memory a folder would look empty.
-            Err(StoreError::Io(error))
-                if matches!(
-                    Errno::from_io_error(&error),
-                    Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM)
-                ) =>
-            {
-                Err(StoreError::Io(error))
-            }
+            Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(error.into()),
             Err(_) => Ok(None),
         }
     }
@@ -173,11 +165,11 @@ impl TreeWalk<'_> {
         self.sweep(folder);
         let after = level.more_after.as_deref();
         let (mut steps, mut is_cut) = (BinaryHeap::new(), false);
-        for found in Dir::read_from(folder).map_err(problem)? {
+        for found in Dir::read_from(folder)? {
             if (self.terms.has_ended)() {
                 return Err(StoreError::Ended);
             }
-            let found = found.map_err(problem)?;
+            let found = found?;
             for step in self.steps(folder, &level, rules, &found) {
                 if after.is_none_or(|after| step.key.as_slice() > after) {
                     steps.push(step);
@@ -196,7 +188,7 @@ impl TreeWalk<'_> {
 
     /// Cleans up after a writer that was killed.
     fn sweep(&self, folder: &OwnedFd) {
-        let is_there = rustix::fs::statat(folder, temporary::NAME, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let is_there = rustix::fs::statat(folder, TEMPORARY_FILE, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if let (true, Some(lock)) = (is_there, Lock::try_take(folder)) {
             leftover::sweep(&lock, self.warn);
         }
@@ -213,7 +205,7 @@ impl TreeWalk<'_> {
         let none = [None, None].into_iter().flatten();
         let bytes = found.file_name().to_bytes();
         let name = String::from_utf8_lossy(bytes);
-        if matches!(bytes, b"." | b".." | b".git") || temporary::is_temporary(&name) {
+        if matches!(bytes, b"." | b".." | b".git") || name == TEMPORARY_FILE {
             return none;
         }
         let path = level.real.join(&name).filter(|_| name.as_bytes() == bytes);
@@ -232,7 +224,7 @@ impl TreeWalk<'_> {
         }
         // A link is shown as what it leads to; that is looked at only through the root, and by those who may.
         let target = match own {
-            FileType::Symlink => path.as_ref().and_then(|path| self.root.look_at(path)),
+            FileType::Symlink => path.as_ref().and_then(|path| self.root.follow_link(path)),
             _ => None,
         };
         let target = target.filter(|(real, ..)| self.may_read(Some(real), real));
