@@ -2,8 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use pintle_root::open_file_in;
+
 use crate::{
-    directory::{name_of, open_file_in, read_all},
+    directory::{name_of, read_all},
     pattern::Pattern,
     problem::Problem,
     repository::Repository,

@@ -10,13 +10,14 @@ use std::{
     path::{Component, Path},
 };
 
+use pintle_root::{Directory, identity, open_file_in, open_folder_in};
 use rustix::{
     fs::{AtFlags, FileType, Stat},
     io::Errno,
 };
 
 use crate::{
-    directory::{Directory, identity, open_file_in, open_folder_in, read_all},
+    directory::{GitDirectory, read_all},
     gitfile::{self, GITFILE_LIMIT, GitDirectories},
     layout::{Layout, WorkTree},
     problem::Problem,
@@ -24,14 +25,13 @@ use crate::{
 
 /// The name of git's own folder, or of the file that names it.
 pub(crate) const GIT: &[u8] = b".git";
-/// What stands before the names of git's own files in messages, wherever they are.
-pub(crate) const GIT_LABEL: &str = ".git/";
 
 /// Finds the repository whose work tree the root is, or is part of. `None` if there is none.
 pub(crate) fn discover(path: &Path) -> Result<Option<Layout>, Problem> {
     let unreadable = |error: Errno| Problem::unreadable("the root", error);
     let root = Directory::open(path).map_err(unreadable)?;
-    let root_stat = rustix::fs::fstat(&root).map_err(unreadable)?;
+    // A root that may be passed through, but not listed, has no state.
+    let root_stat = root.open_folder(b"").and_then(rustix::fs::fstat).map_err(unreadable)?;
     let owners = Owners { server: rustix::process::geteuid().as_raw(), root: root_stat.st_uid };
     // What looks like a repository but is none is the answer only if there is nothing above it.
     let mut unusable = None;
@@ -142,7 +142,7 @@ fn open_git_folder(
     level: &Directory,
     unusable: &mut Option<Problem>,
 ) -> Result<Option<GitDirectories>, Problem> {
-    let git_dir = level.subdirectory(GIT, GIT_LABEL).map_err(|error| Problem::unreadable(".git", error))?;
+    let git_dir = GitDirectory::beneath(level, GIT).map_err(|error| Problem::unreadable(".git", error))?;
     if git_dir.open_file(b"commondir").is_ok() {
         // A linked worktree has a file `.git`. A folder with such a file in it was made up to lead elsewhere.
         return Err(Problem::damaged(

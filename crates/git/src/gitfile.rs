@@ -14,14 +14,15 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use pintle_root::{Directory, identity, open_folder_anywhere};
 use rustix::{
     fs::{AtFlags, Mode, OFlags},
     io::Errno,
 };
 
 use crate::{
-    directory::{Directory, identity, open_folder_anywhere},
-    discovery::{GIT, GIT_LABEL, Owners, is_git_directory},
+    directory::{GitDirectory, read_file},
+    discovery::{GIT, Owners, is_git_directory},
     problem::Problem,
 };
 
@@ -30,9 +31,9 @@ pub(crate) const GITFILE_LIMIT: u64 = 64 << 10;
 
 /// Where git's own files are.
 pub(crate) struct GitDirectories {
-    pub(crate) git_dir: Directory,
+    pub(crate) git_dir: GitDirectory,
     /// None unless this is a linked worktree.
-    pub(crate) common_dir: Option<Directory>,
+    pub(crate) common_dir: Option<GitDirectory>,
     /// Whether `core.worktree` still has to name the work tree.
     pub(crate) needs_back_pointer: bool,
 }
@@ -45,14 +46,14 @@ pub(crate) fn parse(content: &[u8]) -> Option<&[u8]> {
 
 /// Opens what the file `.git` in the folder `top` names; `top_path` is the real path of that folder.
 pub(crate) fn follow(top: &Directory, top_path: &Path, owners: Owners) -> Result<GitDirectories, Problem> {
-    let content = top.read(GIT, GITFILE_LIMIT)?.unwrap_or_default();
+    let content = read_file(top, GIT, ".git", GITFILE_LIMIT)?.unwrap_or_default();
     let path = parse(&content).ok_or_else(|| damaged("it does not begin with `gitdir: ` and a path"))?;
-    let inside = relative_to(top_path, path).and_then(|path| top.subdirectory(&path, GIT_LABEL).ok());
+    let inside = relative_to(top_path, path).and_then(|path| GitDirectory::beneath(top, &path).ok());
     let is_inside = inside.is_some();
     let git_dir = match inside {
         Some(git_dir) => git_dir,
         None => {
-            let opened = open_folder_anywhere(top, path).and_then(|folder| Directory::new(folder, GIT_LABEL));
+            let opened = open_folder_anywhere(top, path).and_then(GitDirectory::from_handle);
             opened.map_err(|error| match error {
                 Errno::NOENT | Errno::NOTDIR | Errno::LOOP => damaged(
                     "the git directory that it names does not exist, or the server cannot see it from where it runs, \
@@ -69,7 +70,7 @@ pub(crate) fn follow(top: &Directory, top_path: &Path, owners: Owners) -> Result
     }
     if !is_inside {
         for folder in [Some(&git_dir), common_dir.as_ref()].into_iter().flatten() {
-            let stat = rustix::fs::fstat(folder);
+            let stat = rustix::fs::fstat(&**folder);
             owners.check(&stat.map_err(|error| Problem::unreadable("the git directory", error))?)?;
         }
     }
@@ -78,7 +79,7 @@ pub(crate) fn follow(top: &Directory, top_path: &Path, owners: Owners) -> Result
 }
 
 /// The common directory of a linked worktree; `None` if it is no linked worktree.
-fn common_directory(git_dir: &Directory, top: &Directory) -> Result<Option<Directory>, Problem> {
+fn common_directory(git_dir: &GitDirectory, top: &Directory) -> Result<Option<GitDirectory>, Problem> {
     let Some(content) = git_dir.read(b"commondir", GITFILE_LIMIT)? else { return Ok(None) };
     if !is_named_back(git_dir, top)? {
         return Err(Problem::NotUsed(
@@ -95,20 +96,20 @@ fn common_directory(git_dir: &Directory, top: &Directory) -> Result<Option<Direc
         )
     };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let common = || -> Result<Directory, Errno> {
-        let worktrees = rustix::fs::openat(git_dir, "..", flags, Mode::empty())?;
+    let common = || -> Result<GitDirectory, Errno> {
+        let worktrees = rustix::fs::openat(&**git_dir, "..", flags, Mode::empty())?;
         let common = rustix::fs::openat(&worktrees, "..", flags, Mode::empty())?;
         let registered = rustix::fs::statat(&common, "worktrees", AtFlags::SYMLINK_NOFOLLOW)?;
-        let named = open_folder_anywhere(git_dir, trim_newlines(&content))?;
+        let named = open_folder_anywhere(&**git_dir, trim_newlines(&content))?;
         let is_registered = (registered.st_dev, registered.st_ino) == identity(&worktrees)?
             && identity(named)? == identity(&common)?;
-        if is_registered { Directory::new(common, GIT_LABEL) } else { Err(Errno::XDEV) }
+        if is_registered { GitDirectory::from_handle(common) } else { Err(Errno::XDEV) }
     };
     common().map(Some).map_err(|_| unregistered())
 }
 
 /// Whether the file `gitdir` of a linked worktree's git directory names the file `.git` in this folder.
-fn is_named_back(git_dir: &Directory, top: &Directory) -> Result<bool, Problem> {
+fn is_named_back(git_dir: &GitDirectory, top: &Directory) -> Result<bool, Problem> {
     let content = git_dir.read(b"gitdir", GITFILE_LIMIT)?.unwrap_or_default();
     let Some(folder) = content.trim_ascii_end().strip_suffix(b"/.git") else { return Ok(false) };
     Ok(is_folder(git_dir, folder, top))

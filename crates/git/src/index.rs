@@ -1,7 +1,8 @@
 //! The index: what the next commit would hold, and what the files looked like when that was last compared.
 
-use std::{ops::Range, os::unix::fs::MetadataExt};
+use std::ops::Range;
 
+use pintle_root::Stamp;
 use rustix::io::Errno;
 
 use crate::{
@@ -68,10 +69,14 @@ pub(crate) struct Time {
 }
 
 impl Time {
-    /// A time as the system tells it.
-    pub(crate) fn new(seconds: i64, nanoseconds: i64) -> Self {
+    /// A time of a stamp.
+    pub(crate) fn new(nanoseconds: i64) -> Self {
+        const SECOND: i64 = 1_000_000_000;
         // What the index keeps is cut in the same way.
-        Self { seconds: seconds as u32, nanoseconds: nanoseconds as u32 }
+        Self {
+            seconds: nanoseconds.div_euclid(SECOND) as u32,
+            nanoseconds: nanoseconds.rem_euclid(SECOND) as u32,
+        }
     }
 }
 
@@ -84,10 +89,10 @@ impl Index {
             Err(Errno::NOENT) => return Ok(Self::default()),
             Err(error) => return Err(Problem::unreadable(name, error)),
         };
-        let metadata = file.metadata().map_err(|error| Problem::unreadable(name, error))?;
+        let stamp = Stamp::of_file(&file).map_err(|error| Problem::unreadable(name, error))?;
         let content = read_all(&file, name, LIMIT)?;
         let mut index = Self::parse(&content, repository.config.hash, has_ended)?;
-        index.written = Time::new(metadata.mtime(), metadata.mtime_nsec());
+        index.written = Time::new(stamp.modified);
         Ok(index)
     }
 

@@ -2,18 +2,19 @@
 
 use std::{fs::File, os::fd::OwnedFd};
 
+use pintle_root::Directory;
 use rustix::io::Errno;
 
-use crate::directory::Directory;
+use crate::directory::GitDirectory;
 
 /// The parts of a repository.
 pub(crate) struct Layout {
     pub(crate) work_tree: WorkTree,
     /// What belongs to this work tree alone: HEAD and the index.
-    pub(crate) git_dir: Directory,
+    pub(crate) git_dir: GitDirectory,
     /// What a linked worktree shares with the others of its repository: refs, objects, configuration. None for any other
     /// work tree, whose git directory holds these as well.
-    pub(crate) common_dir: Option<Directory>,
+    pub(crate) common_dir: Option<GitDirectory>,
     /// Whether `core.worktree` has to name this work tree, because nothing else shows that the git directory is its own.
     pub(crate) needs_back_pointer: bool,
 }

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 
+use pintle_root::open_file_in;
 use rustix::{fs::Dir, io::Errno};
 
 use crate::{
-    directory::{joined, open_file_in},
+    directory::joined,
     hash::ObjectId,
     index::mode,
     pack::{Pack, inflate},
@@ -123,11 +124,11 @@ impl<'a> Objects<'a> {
     fn read_loose(&self, id: &ObjectId) -> Result<Option<(Kind, Vec<u8>)>, Problem> {
         let digits = id.to_string();
         let directory = self.repository.common_dir();
-        let place = format!("objects/{}/{}", &digits[..2], &digits[2..]).into_bytes();
+        let path = format!("objects/{}/{}", &digits[..2], &digits[2..]).into_bytes();
         // What is packed is hardly ever larger than what it holds.
         let limit = OBJECT_LIMIT as u64 * 2;
-        let Some(packed) = directory.read(&place, limit)? else { return Ok(None) };
-        let damaged = || Problem::damaged(directory.name_of(&place), "it cannot be unpacked");
+        let Some(packed) = directory.read(&path, limit)? else { return Ok(None) };
+        let damaged = || Problem::damaged(directory.name_of(&path), "it cannot be unpacked");
         let size = loose_size(&packed).ok_or_else(damaged)?;
         if size.content > OBJECT_LIMIT {
             return Err(Problem::too_many_bytes(format!("the object {id}"), OBJECT_LIMIT as u64));
@@ -161,17 +162,17 @@ fn loose_size(packed: &[u8]) -> Option<LooseSize> {
 }
 
 fn open_packs(repository: &Repository) -> Result<Vec<Pack>, Problem> {
-    let (directory, place) = (repository.common_dir(), &b"objects/pack"[..]);
+    let (directory, path) = (repository.common_dir(), &b"objects/pack"[..]);
     let unreadable = |path: &[u8], error: Errno| Problem::unreadable(directory.name_of(path), error);
-    let folder = match directory.open_folder(place) {
+    let folder = match directory.open_folder(path) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(place, error)),
+        Err(error) => return Err(unreadable(path, error)),
     };
-    let entries = Dir::read_from(&folder).map_err(|error| unreadable(place, error))?;
+    let entries = Dir::read_from(&folder).map_err(|error| unreadable(path, error))?;
     let mut packs = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| unreadable(place, error))?;
+        let entry = entry.map_err(|error| unreadable(path, error))?;
         let Some(stem) = entry.file_name().to_bytes().strip_suffix(b".idx") else { continue };
         let open = |ending: &[u8]| -> Result<Option<File>, Problem> {
             let name = [stem, ending].concat();
@@ -179,18 +180,18 @@ fn open_packs(repository: &Repository) -> Result<Vec<Pack>, Problem> {
                 Ok(file) => Ok(Some(file)),
                 // It may have been removed since, or its other half is not yet there.
                 Err(Errno::NOENT) => Ok(None),
-                Err(error) => Err(unreadable(&joined(place, &name), error)),
+                Err(error) => Err(unreadable(&joined(path, &name), error)),
             }
         };
         let (Some(index), Some(data)) = (open(b".idx")?, open(b".pack")?) else { continue };
         if packs.len() == MOST_PACKS {
             return Err(Problem::TooLarge {
-                what: directory.name_of(place),
+                what: directory.name_of(path),
                 limit: MOST_PACKS as u64,
                 unit: "packs",
             });
         }
-        packs.push(Pack::open(directory.name_of(&joined(place, stem)), index, data, repository.config.hash)?);
+        packs.push(Pack::open(directory.name_of(&joined(path, stem)), index, data, repository.config.hash)?);
     }
     Ok(packs)
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use rustix::io::Errno;
 
 use crate::{
-    directory::Directory,
+    directory::GitDirectory,
     hash::ObjectId,
     problem::{HasEnded, Problem, go_on},
     repository::Repository,
@@ -53,7 +53,7 @@ pub(crate) fn head(repository: &Repository, has_ended: HasEnded<'_>) -> Result<H
 }
 
 /// Where a ref is kept. Some belong to one work tree alone.
-fn directory<'a>(repository: &'a Repository, name: &str) -> &'a Directory {
+fn directory<'a>(repository: &'a Repository, name: &str) -> &'a GitDirectory {
     const OF_ONE_WORK_TREE: &[&str] = &["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
     let is_own = name == "HEAD" || OF_ONE_WORK_TREE.iter().any(|start| name.starts_with(start));
     if is_own { repository.git_dir() } else { repository.common_dir() }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     config::Config,
-    directory::Directory,
+    directory::GitDirectory,
     discovery::discover,
     gitfile,
     layout::{Layout, WorkTree},
@@ -41,12 +41,12 @@ impl Repository {
     }
 
     /// Where HEAD and the index of this work tree are.
-    pub(crate) fn git_dir(&self) -> &Directory {
+    pub(crate) fn git_dir(&self) -> &GitDirectory {
         &self.layout.git_dir
     }
 
     /// Where refs, objects and the configuration are. Linked worktrees share it.
-    pub(crate) fn common_dir(&self) -> &Directory {
+    pub(crate) fn common_dir(&self) -> &GitDirectory {
         self.layout.common_dir.as_ref().unwrap_or(&self.layout.git_dir)
     }
 

@@ -9,6 +9,7 @@ use std::{
     thread,
 };
 
+use pintle_root::{Stamp, open_file_in};
 use rustix::{
     fs::{AtFlags, FileType, Stat},
     io::Errno,
@@ -17,7 +18,6 @@ use rustix::{
 use crate::{
     attributes::{Attributes, Conversion},
     content::Blob,
-    directory::open_file_in,
     index::{Entry, Index, Time, mode},
     problem::{HasEnded, Problem, go_on},
     repository::Repository,
@@ -141,7 +141,8 @@ impl<'a> Visitor<'a> {
             return Ok(Some(Found::Intended));
         }
         let is_same = self.has_same_kind(entry, kind, &stat)
-            && (self.looks_same(entry, &stat) || self.has_same_content(entry, path, name, kind, &stat)?);
+            && (self.looks_same(entry, Stamp::from_stat(&stat))
+                || self.has_same_content(entry, path, name, kind, &stat)?);
         Ok((!is_same).then_some(Found::Modified))
     }
 
@@ -159,12 +160,11 @@ impl<'a> Visitor<'a> {
     }
 
     /// Whether a file was certainly not changed since the index was written.
-    fn looks_same(&self, entry: &Entry, stat: &Stat) -> bool {
-        let modified = Time::new(stat.st_mtime, stat.st_mtime_nsec as i64);
-        let changed = Time::new(stat.st_ctime, stat.st_ctime_nsec as i64);
+    fn looks_same(&self, entry: &Entry, stamp: Stamp) -> bool {
+        let (modified, changed) = (Time::new(stamp.modified), Time::new(stamp.changed));
         // Git sets the size to zero where it is not sure itself.
         entry.size != 0
-            && entry.size == stat.st_size as u32
+            && entry.size == stamp.size as u32
             && entry.modified == modified
             && (!self.repository.config.trust_changed || entry.changed == changed)
             && modified < self.index.written

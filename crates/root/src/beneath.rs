@@ -85,7 +85,8 @@ impl Directory {
 
     /// Opens a folder through no link; an empty path is the directory itself.
     pub fn open_folder(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        self.open_without_links(path, FOLDER)
+        // So that a link is refused as anything else that is no folder, as by `open_folder_in`.
+        self.open_without_links(path, FOLDER | OFlags::NOFOLLOW)
     }
 
     /// Opens a regular file through no link. A folder is `ISDIR`, anything else `NXIO`.
@@ -167,6 +168,16 @@ pub fn open_file_in(folder: impl AsFd, name: &[u8]) -> Result<File, Errno> {
 /// Opens a folder by its name in an open folder. Anything else, such as a link, is refused.
 pub fn open_folder_in(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// Opens a folder by a path that is not trusted, relative to `from` or absolute, wherever it leads. What comes back may be
+/// compared with another folder; whoever reads beneath it has to know first that it is meant.
+pub fn open_folder_anywhere(from: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    // Links below /proc lead into other processes, whatever the path says.
+    match rustix::fs::openat2(&from, path, THROUGH, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(from, path, THROUGH, Mode::empty()),
+        opened => opened,
+    }
 }
 
 fn only_file(opened: OwnedFd) -> Result<File, Errno> {

@@ -18,7 +18,7 @@ mod root;
 pub mod scan;
 mod stamp;
 
-pub use beneath::{Directory, open_file_in, open_folder_in};
+pub use beneath::{Directory, open_file_in, open_folder_anywhere, open_folder_in};
 pub use clocks::Clocks;
 pub use failure::{failure_reason, storage_failed};
 pub use root::{Root, TEMPORARY_FILE, handle_path, is_reserved};
