@@ -160,9 +160,14 @@ impl AsFd for Directory {
     }
 }
 
+/// Opens whatever has a name in an open folder; a link is `LOOP`.
+pub fn open_any_in(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(folder, name, READ | OFlags::NOFOLLOW, Mode::empty())
+}
+
 /// Opens a regular file by its name in an open folder. A link is `LOOP`, a folder `ISDIR`, anything else `NXIO`.
 pub fn open_file_in(folder: impl AsFd, name: &[u8]) -> Result<File, Errno> {
-    only_file(rustix::fs::openat(folder, name, READ | OFlags::NOFOLLOW, Mode::empty())?)
+    only_file(open_any_in(folder, name)?)
 }
 
 /// Opens a folder by its name in an open folder. Anything else, such as a link, is refused.

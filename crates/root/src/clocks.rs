@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temporary_files_lie_on_a_file_system_whose_clock_is_told() {
+    fn a_file_system_is_asked_once_whose_clock_it_has() {
         let file = tempfile::tempfile().expect("a file");
         let mut clocks = Clocks::default();
         let first = clocks.reading(&file).by_its_clock.is_some();

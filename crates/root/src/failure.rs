@@ -1,4 +1,4 @@
-//! What a caller is told when the file system failed.
+//! How a failure of the file system is reported.
 
 use std::io;
 

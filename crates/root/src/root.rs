@@ -145,7 +145,7 @@ impl Root {
     }
 }
 
-/// The path that something open has now, where the system tells (`/proc`).
+/// The path that something open has now, where the system has `/proc`.
 pub fn handle_path(open: impl AsFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", open.as_fd().as_raw_fd()))
 }

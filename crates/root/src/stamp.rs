@@ -1,6 +1,6 @@
-//! What tells one version of a file from the next without reading it.
+//! What distinguishes one version of a file from the next without reading it.
 //!
-//! A stamp tells two versions apart only if the clock of the file system has moved on between them. Git calls an entry
+//! Two versions have different stamps only if the clock of the file system has moved on between them. Git calls an entry
 //! "racily clean" if its file was changed so shortly before it was read that one more change could leave the same
 //! stamp. Such a stamp is not trusted here either: it must be **settled**, which one of two things shows.
 //!
@@ -65,7 +65,7 @@ impl Stamp {
     /// The time of modification of [`Stamp::unknown`].
     const UNKNOWN: i64 = i64::MIN;
 
-    /// Of an open file; an error if it is not a regular one.
+    /// Of an open file; an error of kind `InvalidInput` if it is not a regular one.
     pub fn of_file(file: &File) -> io::Result<Self> {
         let stat = fstat(file)?;
         match FileType::from_raw_mode(stat.st_mode) {

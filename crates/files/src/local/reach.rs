@@ -4,8 +4,11 @@ use std::os::fd::OwnedFd;
 
 use pintle_auth::Verb;
 use pintle_contract::WorkspacePath;
-use pintle_root::{is_reserved, open_file_in};
-use rustix::{fs::AtFlags, fs::Mode, io::Errno};
+use pintle_root::{is_reserved, open_any_in};
+use rustix::{
+    fs::{AtFlags, Mode},
+    io::Errno,
+};
 
 use super::{LocalFolder, leftover, lock::Lock, source::OpenFile};
 use crate::store::{StoreError, Terms};
@@ -15,7 +18,7 @@ const TRIES: usize = 16;
 
 /// A file that is about to be changed.
 pub(super) struct Reached {
-    /// The name that is changed, without links.
+    /// The path of the name that is changed, without links on the way to it.
     pub(super) path: WorkspacePath,
     /// Its last part.
     pub(super) name: String,
@@ -23,7 +26,7 @@ pub(super) struct Reached {
     pub(super) lock: Lock,
     /// The file, with its content.
     pub(super) source: OpenFile,
-    /// Where the file is, if the name is that of a link to it.
+    /// The resolved path of the file, if the name is that of a link to it.
     pub(super) leads_to: Option<WorkspacePath>,
 }
 
@@ -39,9 +42,9 @@ impl LocalFolder {
     pub(super) fn reach_file(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Reached, StoreError> {
         for _ in 0..TRIES {
             let named = self.reach_name(path, terms)?;
-            let Some(real) = named.leads_to else { return Ok(named) };
+            let Some(target) = named.leads_to else { return Ok(named) };
             drop(named.lock);
-            let reached = match self.reach_name(&real, terms) {
+            let reached = match self.reach_name(&target, terms) {
                 // Somebody has moved it before the lock was there.
                 Err(StoreError::NotFound) => continue,
                 reached => reached?,
@@ -68,16 +71,16 @@ impl LocalFolder {
         may_write(&resolved, terms)?;
         let lock = Lock::take(folder, terms.has_ended)?;
         leftover::sweep(&lock, &self.warn);
-        let (source, leads_to) = match open_file_in(&lock, name.as_bytes()) {
-            Ok(file) => (OpenFile::new(file.into())?, None),
+        let (source, leads_to) = match open_any_in(&lock, name.as_bytes()) {
+            Ok(file) => (OpenFile::new(file)?, None),
             // That is how the system says that it is a link.
             Err(Errno::LOOP) => {
-                let (file, real) = self
+                let (file, target) = self
                     .root
                     .open_any(&resolved)
                     .map_err(|error| self.unless_hidden(error.into(), &resolved, Verb::Write, terms))?;
-                may_write(&real, terms)?;
-                (OpenFile::new(file)?, Some(real))
+                may_write(&target, terms)?;
+                (OpenFile::new(file)?, Some(target))
             }
             Err(error) => return Err(error.into()),
         };

@@ -27,7 +27,7 @@ pub use self::{
     watcher::{Events, Watcher},
     within::Within,
 };
-use crate::{root::Root, stamp::Stamp};
+use crate::{beneath::READ, root::Root, stamp::Stamp};
 
 /// A version of a file, open to be read.
 pub struct OpenVersion {
@@ -61,7 +61,15 @@ impl Root {
         found: &(dyn Fn(u64) + Sync),
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> io::Result<Walk> {
-        walk::walk(self.path(), within, threads, enter, found, has_ended)
+        let threads = if within.is_some() { 1 } else { threads };
+        let stamp = |path: &Path| {
+            let stamp = Stamp::of_path(path).ok().flatten()?.without_device();
+            found(stamp.size);
+            Some(stamp)
+        };
+        let (files, folders) = walk::visit(self.path(), within, threads, enter, &stamp, has_ended)?;
+        let files = files.into_iter().map(|(path, stamp)| FoundFile { path, stamp }).collect();
+        Ok(Walk { files, folders })
     }
 
     /// Walks the root, or some files and folders in it, for the paths of files alone.
@@ -71,7 +79,9 @@ impl Root {
         threads: usize,
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> io::Result<Listing> {
-        walk::list(self.path(), within, threads, has_ended)
+        let (files, folders) =
+            walk::visit(self.path(), within.as_ref(), threads, &|_| {}, &|_| Some(()), has_ended)?;
+        Ok(Listing { files: files.into_iter().map(|(path, ())| path).collect(), folders, within })
     }
 
     /// Counts what a walk did not yield, folder by folder.
@@ -92,12 +102,16 @@ impl Root {
 
     /// Opens a regular file. An error of kind `NotFound` says that there is none at that path any more.
     pub fn open_version(&self, path: &[u8]) -> io::Result<OpenVersion> {
-        let file = self.directory.open_file(path).map_err(|error| match error {
-            // A link, a folder or something else has its name now, or the name of a folder on its way.
-            Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::ISDIR | Errno::NXIO => Errno::NOENT,
+        // A link, a folder or something else may have its name by now, or the name of a folder on its way.
+        let opened = self.directory.open_without_links(path, READ).map_err(|error| match error {
+            Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO => Errno::NOENT,
             error => error,
         })?;
-        let stamp = Stamp::of_file(&file)?.without_device();
+        let file = File::from(opened);
+        let stamp = match Stamp::of_file(&file) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(io::ErrorKind::NotFound.into()),
+            stamp => stamp.map(Stamp::without_device),
+        }?;
         Ok(OpenVersion { file, stamp })
     }
 

@@ -42,39 +42,6 @@ pub struct Listing {
     pub within: Option<Within>,
 }
 
-/// Walks the root for files and their stamps.
-pub(super) fn walk(
-    root: &Path,
-    within: Option<&Within>,
-    threads: usize,
-    enter: &(dyn Fn(&[u8]) + Sync),
-    found: &(dyn Fn(u64) + Sync),
-    has_ended: &(dyn Fn() -> bool + Sync),
-) -> io::Result<Walk> {
-    let threads = if within.is_some() { 1 } else { threads };
-    let stamped = |path: &Path, relative: &[u8]| match Stamp::of_path(path) {
-        Ok(Some(stamp)) => {
-            found(stamp.size);
-            Some(FoundFile { path: relative.to_owned(), stamp: stamp.without_device() })
-        }
-        _ => None,
-    };
-    let (files, folders) = visit(root, within, threads, enter, &stamped, has_ended)?;
-    Ok(Walk { files, folders })
-}
-
-/// Walks the root, or some files and folders in it, for the paths of files alone.
-pub(super) fn list(
-    root: &Path,
-    within: Option<Within>,
-    threads: usize,
-    has_ended: &(dyn Fn() -> bool + Sync),
-) -> io::Result<Listing> {
-    let path = |_: &Path, relative: &[u8]| Some(relative.to_owned());
-    let (files, folders) = visit(root, within.as_ref(), threads, &|_| {}, &path, has_ended)?;
-    Ok(Listing { files, folders, within })
-}
-
 /// Whether a path holds rules on what is ignored, or decides whether git's count: a change of it may hide or show
 /// anything.
 pub fn is_rule(path: &[u8]) -> bool {
@@ -85,32 +52,19 @@ pub fn is_rule(path: &[u8]) -> bool {
         })
 }
 
-/// Something that a walk gathers of each file, in the order of paths.
-trait Gathered: Send {
-    fn path(&self) -> &[u8];
-}
+/// What a walk gathers: each file with what was taken of it, and the folders that were entered, both by path.
+type Gathered<T> = (Vec<(Vec<u8>, T)>, Vec<Vec<u8>>);
 
-impl Gathered for FoundFile {
-    fn path(&self) -> &[u8] {
-        &self.path
-    }
-}
-
-impl Gathered for Vec<u8> {
-    fn path(&self) -> &[u8] {
-        self
-    }
-}
-
-/// Walks, and gathers what `take` makes of each file, and the folders that were entered.
-fn visit<T: Gathered>(
+/// Walks, and gathers what `take` returns of each file, if anything. `within`, `enter` and `has_ended` are those of
+/// [`Root::walk`](crate::Root::walk).
+pub(super) fn visit<T: Send>(
     root: &Path,
     within: Option<&Within>,
     threads: usize,
     enter: &(dyn Fn(&[u8]) + Sync),
-    take: &(dyn Fn(&Path, &[u8]) -> Option<T> + Sync),
+    take: &(dyn Fn(&Path) -> Option<T> + Sync),
     has_ended: &(dyn Fn() -> bool + Sync),
-) -> io::Result<(Vec<T>, Vec<Vec<u8>>)> {
+) -> io::Result<Gathered<T>> {
     let length = root.as_os_str().len();
     let mut builder = builder(root)?;
     if let Some(within) = within.cloned() {
@@ -143,7 +97,9 @@ fn visit<T: Gathered>(
                     enter(path);
                     part.folders.push(path.to_owned());
                 }
-                Some(kind) if kind.is_file() => part.files.extend(take(entry.path(), path)),
+                Some(kind) if kind.is_file() => {
+                    part.files.extend(take(entry.path()).map(|taken| (path.to_owned(), taken)));
+                }
                 _ => {}
             }
             WalkState::Continue
@@ -157,7 +113,7 @@ fn visit<T: Gathered>(
     }
     let (mut files, mut folders) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     // This sort takes rows that are in order as they are, and each thread has put its own in order.
-    files.sort_by(|one, other| one.path().cmp(other.path()));
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
     folders.sort_unstable();
     Ok((files, folders))
 }
@@ -169,15 +125,15 @@ fn is_exhaustion(error: &ignore::Error) -> bool {
 }
 
 /// One thread's part of a walk; joins the whole when the thread is done.
-struct Part<'a, T: Gathered> {
-    files: Vec<T>,
+struct Part<'a, T> {
+    files: Vec<(Vec<u8>, T)>,
     folders: Vec<Vec<u8>>,
-    all: &'a Mutex<(Vec<T>, Vec<Vec<u8>>)>,
+    all: &'a Mutex<Gathered<T>>,
 }
 
-impl<T: Gathered> Drop for Part<'_, T> {
+impl<T> Drop for Part<'_, T> {
     fn drop(&mut self) {
-        self.files.sort_unstable_by(|one, other| one.path().cmp(other.path()));
+        self.files.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.0.append(&mut self.files);
         all.1.append(&mut self.folders);
@@ -224,9 +180,11 @@ pub(super) mod testing {
 #[cfg(test)]
 mod tests {
     use super::{testing::tree, *};
+    use crate::root::Root;
 
     fn files(root: &Path, within: Option<&Within>) -> Vec<String> {
-        let walk = walk(root, within, 2, &|_| {}, &|_| {}, &|| false).expect("a walk");
+        let root = Root::open(root).expect("opens");
+        let walk = root.walk(within, 2, &|_| {}, &|_| {}, &|| false).expect("a walk");
         walk.files.into_iter().map(|file| String::from_utf8(file.path).expect("text")).collect()
     }
 

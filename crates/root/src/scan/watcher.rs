@@ -43,8 +43,17 @@ impl Watcher {
         Ok(Self { root: root.to_owned(), queue, folders: Mutex::default() })
     }
 
-    /// Watches a folder. One that is gone by now needs no watch.
+    /// Watches a folder, and git's rules in it. To be called before the folder is read, so that nothing is missed in
+    /// between.
     pub fn add(&self, folder: &[u8]) -> io::Result<()> {
+        // The last two are folders that no walk enters.
+        let mut folders =
+            [folder.to_vec(), joined(folder, b".git"), joined(folder, b".git/info")].into_iter();
+        folders.try_for_each(|folder| self.add_one(folder))
+    }
+
+    /// Watches a folder. One that is gone by now needs no watch.
+    fn add_one(&self, folder: Vec<u8>) -> io::Result<()> {
         let changes = WatchFlags::CREATE
             | WatchFlags::DELETE
             | WatchFlags::MODIFY
@@ -55,10 +64,10 @@ impl Watcher {
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW
             | WatchFlags::EXCL_UNLINK;
-        match add_watch(&self.queue, absolute(&self.root, folder), changes) {
+        match add_watch(&self.queue, absolute(&self.root, &folder), changes) {
             Ok(watch) => {
                 // A folder that was moved keeps its watch, and has another path from now on.
-                self.folders().insert(watch, folder.to_owned());
+                self.folders().insert(watch, folder);
                 Ok(())
             }
             // One that may not be read shows its files to nobody; but the root may be readable again.

@@ -347,11 +347,7 @@ impl Live {
         let problem = Mutex::new(None);
         let enter = |folder: &[u8]| {
             let Some(watcher) = watcher else { return };
-            // Git's own rules lie in folders that are not entered.
-            let below =
-                |name: &[u8]| if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() };
-            let mut folders = [folder.to_vec(), below(b".git"), below(b".git/info")].into_iter();
-            if let Err(error) = folders.try_for_each(|folder| watcher.add(&folder)) {
+            if let Err(error) = watcher.add(folder) {
                 *problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
             }
         };
