@@ -178,6 +178,8 @@ mod tests {
         symlink("a/b", root.join("link")).expect("linked");
         symlink("../outside", root.join("out")).expect("linked");
         symlink("round", root.join("round")).expect("linked");
+        fs::write(root.join("a/.pintle-tmp"), "x").expect("written");
+        symlink("a/.pintle-tmp", root.join("unfinished")).expect("linked");
         for open in [Root::open, Root::open_portably] {
             let root = open(&root).expect("opened");
             let resolved = |text: &str| root.open_any(&path(text)).map(|(_, resolved)| resolved);
@@ -186,6 +188,7 @@ mod tests {
             assert_eq!(resolved(""), Ok(path("")));
             assert_eq!(resolved("none"), Err(Errno::NOENT));
             assert_eq!(resolved("a/.pintle-tmp"), Err(Errno::NOENT));
+            assert_eq!(resolved("unfinished"), Err(Errno::NOENT));
             for outside in ["out", "round"] {
                 assert!(matches!(resolved(outside), Err(Errno::XDEV | Errno::LOOP)), "{outside}");
                 assert!(root.follow_link(&path(outside)).is_none(), "{outside}");
