@@ -25,5 +25,5 @@ pub use line_range::reread_lines;
 pub use meant::meant_by;
 pub use nearest::nearest;
 pub use number::{decimal, inexact_number};
-pub use path::{PathProblem, TEMPORARY_FILE_NAME, WorkspacePath};
+pub use path::{PathProblem, WorkspacePath};
 pub use root_name::RootName;

@@ -43,10 +43,6 @@ impl fmt::Display for PathProblem {
 
 impl std::error::Error for PathProblem {}
 
-/// The name of the file in which an edit is written before it takes its place. No caller can use it, and what has it is
-/// no part of the workspace.
-pub const TEMPORARY_FILE_NAME: &str = ".pintle-tmp";
-
 const LONGEST_NAME: usize = 255;
 const LONGEST_PATH: usize = 4096;
 

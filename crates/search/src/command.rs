@@ -7,10 +7,9 @@ use std::{
 };
 
 use grep_matcher::Matcher;
-use pintle_auth::Scopes;
-use pintle_contract::{Fault, WorkspacePath};
-use pintle_engine::{CallContext, Caller};
+use pintle_contract::{Fault, Scopes, WorkspacePath};
 use pintle_root::Stamp;
+use pintle_tool::{CallContext, Caller};
 use serde_json::Value;
 
 use crate::{

@@ -10,15 +10,13 @@ use std::{
     time::Duration,
 };
 
-use pintle_auth::Scopes;
-use pintle_contract::{ErrorCode, Fault, RootName, WorkspacePath};
-use pintle_engine::{CallContext, DynTool, result_too_large};
-use pintle_files::Files;
+use pintle_contract::{ErrorCode, Fault, RootName, Scopes, WorkspacePath};
 use pintle_root::{
     Root,
     scan::{PassedOver, Within},
     storage_failed,
 };
+use pintle_tool::{CallContext, DynTool, result_too_large};
 
 use crate::{
     background::{Background, Progress},
@@ -29,8 +27,7 @@ use crate::{
     segment::Torn,
     store::Store,
     summary::Summary,
-    surroundings::Surroundings,
-    tools,
+    tools::{self, IndexState},
 };
 
 /// What is searched, and where its index is kept.

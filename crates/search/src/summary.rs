@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use bstr::ByteSlice;
-use pintle_auth::Scopes;
-use pintle_contract::WorkspacePath;
+use pintle_contract::{Scopes, WorkspacePath};
 use pintle_root::scan::{Passed, PassedOver};
 use pintle_symbols::Language;
 use schemars::JsonSchema;

@@ -30,8 +30,7 @@ use std::{
     path::Path,
 };
 
-use pintle_auth::Verb;
-use pintle_contract::WorkspacePath;
+use pintle_contract::{Verb, WorkspacePath};
 use pintle_root::Root;
 use rustix::{
     fs::{Access, AtFlags, FileType},

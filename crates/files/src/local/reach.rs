@@ -2,8 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use pintle_auth::Verb;
-use pintle_contract::WorkspacePath;
+use pintle_contract::{Verb, WorkspacePath};
 use pintle_root::{is_reserved, open_any_in};
 use rustix::{
     fs::{AtFlags, Mode},

@@ -5,8 +5,7 @@
 
 use std::{collections::BinaryHeap, os::fd::OwnedFd};
 
-use pintle_auth::Verb;
-use pintle_contract::WorkspacePath;
+use pintle_contract::{Verb, WorkspacePath};
 use pintle_root::{Root, TEMPORARY_FILE};
 use rustix::{
     fs::{AtFlags, Dir, DirEntry, FileType},

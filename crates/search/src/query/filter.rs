@@ -2,8 +2,7 @@
 
 use bstr::ByteSlice;
 use ignore::overrides::{Override, OverrideBuilder};
-use pintle_auth::Scopes;
-use pintle_contract::WorkspacePath;
+use pintle_contract::Scopes;
 use pintle_root::scan::Within;
 use pintle_symbols::Language;
 

@@ -6,10 +6,9 @@ use std::{
 };
 
 use bstr::ByteSlice;
-use pintle_auth::{Need, Scopes, Verb};
-use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, WorkspacePath, nearest};
-use pintle_engine::{CallContext, LARGE, Tool, ToolOutput};
-use pintle_files::LARGE_RESULT_CHARS;
+use pintle_contract::{
+    Annotations, ClientHints, ErrorCode, Fault, Need, Scopes, Verb, WorkspacePath, nearest,
+};
 use pintle_root::scan::Within;
 use pintle_symbols::{Kind, Language};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
