@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{data, pintle, run};
+use crate::support::{conformance, data, pintle, run};
 
 #[test]
 fn the_schemas_of_every_tool_compile() {
@@ -58,7 +58,7 @@ fn tools_lists_every_tool_for_people_and_programs() {
 #[test]
 fn call_prints_the_result_and_tells_failures_by_its_exit_code() {
     let call = |arguments: &[&str], input: &[u8]| {
-        run(pintle().arg("call").args(arguments).arg("--fixtures").current_dir(data()), input)
+        run(conformance().arg("call").args(arguments).arg("--fixtures").current_dir(data()), input)
     };
     let (code, output, _) = call(&["test_echo", r#"{"value":[1,null]}"#], b"");
     assert_eq!((code, output.as_str()), (Some(0), "{\"value\":[1,null]}\n"));

@@ -3,6 +3,8 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use std::fs;
+
 use crate::support::{
     Server, Setup,
     http::{Client, Event, MODERN, initialize, modern},
@@ -732,7 +734,7 @@ fn a_made_up_name_of_a_request_is_fixed_where_all_names_are() {
 }
 
 #[test]
-fn without_the_flag_there_are_no_fixtures() {
+fn the_product_has_no_fixtures_and_no_flags_for_measuring() {
     let server = Setup::new().http().start();
     let mut client = server.session(LEGACY);
     for method in ["prompts/list", "logging/setLevel", "resources/subscribe"] {
@@ -741,6 +743,16 @@ fn without_the_flag_there_are_no_fixtures() {
     }
     let tools = client.call(json!(1), "tools/list", json!({})).result().to_string();
     assert!(!tools.contains("test_"), "{tools}");
+    for arguments in [["serve", "--fixtures"], ["serve", "--no-fsync"], ["index", "--phases-json"]] {
+        let (code, _, stderr) = run(pintle().args(arguments), b"");
+        assert_eq!(code, Some(2), "{arguments:?}");
+        assert!(stderr.contains("unexpected argument"), "{stderr}");
+    }
+    let program = fs::read(env!("CARGO_BIN_EXE_pintle")).expect("the program");
+    let holds = |program: &[u8], text: &str| program.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(!holds(&program, "test_reconnection"), "the product holds the fixtures");
+    let other = fs::read(env!("CARGO_BIN_EXE_pintle-conformance")).expect("the other program");
+    assert!(holds(&other, "test_reconnection"), "nobody has the fixtures");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{PATIENCE, Setup, pintle, request};
+use crate::support::{PATIENCE, Setup, conformance, request};
 
 #[test]
 fn the_ready_file_is_there_while_serving_and_gone_after() {
@@ -289,7 +289,7 @@ fn standard_output_has_frames_only_at_every_log_level() {
 fn an_unread_error_stream_does_not_stop_the_server() {
     const COUNT: usize = 2_000;
     let folder = tempfile::tempdir().expect("a folder");
-    let mut child = pintle()
+    let mut child = conformance()
         .args(["serve", "--fixtures", "--state-dir"])
         .arg(folder.path().join("state"))
         .env("MCP_READY_FILE", folder.path().join("ready"))

@@ -21,6 +21,7 @@ mod failures;
 mod framing;
 mod http;
 mod idempotency;
+mod layers;
 mod lifecycle;
 mod listing;
 mod load;

@@ -15,11 +15,11 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
-/// `pintle serve` with a root, a state folder and a ready file of its own.
+/// `pintle-conformance serve`, for its echo tool, with a root, a state folder and a ready file of its own.
 pub fn pintle(folder: &Path) -> Command {
     let root = folder.join("root");
     std::fs::create_dir_all(&root).expect("a root");
-    let mut command = Command::new(binary("pintle"));
+    let mut command = Command::new(binary("pintle-conformance"));
     command.arg("serve").arg("--fixtures").arg("--root").arg(root);
     command.arg("--state-dir").arg(folder.join("state"));
     command.env("MCP_READY_FILE", folder.join("ready"));

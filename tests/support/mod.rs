@@ -105,6 +105,13 @@ pub fn pintle() -> Command {
     command
 }
 
+/// The program with the fixtures of the tests, in the same environment.
+pub fn conformance() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pintle-conformance"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
 /// A server to be started.
 pub struct Setup {
     command: Command,
@@ -148,13 +155,20 @@ impl Setup {
     }
 
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
-        self.command.arg(argument);
+        self.command.arg(&argument);
+        // Flags for tests and measurements alone: only the other program has them.
+        if argument.as_ref() == "--fixtures" || argument.as_ref() == "--no-fsync" {
+            return self.wrapped(|command| {
+                let mut other = conformance();
+                other.args(command.get_args());
+                other
+            });
+        }
         self
     }
 
-    pub fn args<const N: usize>(mut self, arguments: [&str; N]) -> Self {
-        self.command.args(arguments);
-        self
+    pub fn args<const N: usize>(self, arguments: [&str; N]) -> Self {
+        arguments.into_iter().fold(self, Self::arg)
     }
 
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {

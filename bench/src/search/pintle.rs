@@ -70,11 +70,13 @@ impl Pintle {
         }
     }
 
-    /// Builds the index anew, until all is ready, and gives what was told about it.
+    /// Builds the index from nothing, until all is ready, and gives what was told about it.
     pub fn build(&self) -> (Value, Cost) {
         self.forget_index();
         fs::create_dir(&self.state).expect("a state folder");
-        let cost = program::cost(self.command("index").arg("--phases-json"));
+        let mut command = Command::new(drive::binary("pintle-conformance"));
+        self.describe(&mut command, "index");
+        let cost = program::cost(command.arg("--phases-json"));
         let last = cost.printed.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
         let phases = serde_json::from_slice(last).expect("the phases as JSON in the last line");
         (phases, cost)
@@ -87,8 +89,12 @@ impl Pintle {
 
     fn command(&self, name: &str) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(name).arg("--root").arg(&self.root).arg("--state-dir").arg(&self.state);
+        self.describe(&mut command, name);
         command
+    }
+
+    fn describe(&self, command: &mut Command, name: &str) {
+        command.arg(name).arg("--root").arg(&self.root).arg("--state-dir").arg(&self.state);
     }
 }
 

@@ -9,7 +9,7 @@ use clap::{
     parser::ValueSource,
 };
 
-use crate::{introduction, notices, settings::PROGRAM_VERSION, terminal};
+use crate::{introduction, notices, rig::RigArguments, settings::PROGRAM_VERSION, terminal};
 
 // What is asked for without a command.
 #[derive(Args, Debug)]
@@ -220,13 +220,8 @@ pub struct WorkspaceArguments {
     #[arg(long, help_heading = LIMITS, value_name = "[TOOL=]DURATION", env = "PINTLE_TIMEOUT", value_delimiter = ',')]
     pub timeout: Vec<String>,
 
-    /// Let writes return before they are on the disk; for measuring.
-    #[arg(long, hide = true)]
-    pub no_fsync: bool,
-
-    /// Add the tools that tests use.
-    #[arg(long, hide = true)]
-    pub fixtures: bool,
+    #[command(flatten)]
+    pub rig: RigArguments,
 }
 
 // How to serve.
@@ -406,10 +401,6 @@ pub struct IndexArguments {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-
-    /// Print when each phase was ready as one line of JSON; for measuring.
-    #[arg(long, hide = true)]
-    pub phases_json: bool,
 
     #[command(flatten)]
     pub workspace: WorkspaceArguments,

@@ -130,8 +130,8 @@ pub fn build_engine(
         }
     }
     tools.push(Toolset { tools: workspace_tools, is_listed: true });
-    if workspace.fixtures {
-        tools.push(Toolset { tools: pintle_fixtures::tools(), is_listed: true });
+    if let Some(rig) = workspace.rig {
+        tools.push(Toolset { tools: (rig.tools)(), is_listed: true });
     }
     let named = options.timeouts.by_tool.keys().cloned().collect::<Vec<_>>();
     let mut resources = Vec::new();

@@ -1,49 +1,7 @@
-//! Pintle: safe, fast hands on a workspace for AI agents.
-
-mod cli;
-mod command_tools;
-mod commands;
-mod compose;
-mod config;
-mod environment;
-mod introduction;
-mod living;
-mod memory;
-mod notices;
-mod output;
-mod ready;
-mod rules;
-mod settings;
-mod state;
-mod terminal;
-mod toolsets;
-mod workspace_tools;
+//! `pintle`.
 
 use std::process::ExitCode;
 
-use crate::cli::Command;
-
 fn main() -> ExitCode {
-    // Before anything else: a supervisor is started for every call of a command, and is nothing but that.
-    if std::env::args_os().nth(1).is_some_and(|first| first == pintle_process::SUPERVISOR_ARGUMENT) {
-        return pintle_process::supervise();
-    }
-    memory::give_back_soon();
-    notices::install_panic_hook();
-    let result = match Command::read() {
-        Command::Serve(arguments) => commands::serve::run(arguments),
-        Command::Validate(arguments) => commands::validate::run(arguments),
-        Command::Tools(arguments) => commands::tools::run(arguments),
-        Command::Tool(arguments) => commands::tool::run(arguments),
-        Command::Index(arguments) => commands::index::run(arguments),
-        Command::Search(arguments) => commands::search::run(arguments),
-        Command::Call(arguments) => commands::call::run(arguments),
-        Command::Alone(alone) => commands::validate::run_for_programs(alone),
-    };
-    let code = result.unwrap_or_else(|problem| {
-        notices::error(&problem);
-        ExitCode::from(2)
-    });
-    notices::finish();
-    code
+    pintle::run(None)
 }

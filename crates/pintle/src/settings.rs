@@ -24,6 +24,7 @@ use crate::{
         ResultsHow, ServeArguments, WorkspaceArguments,
     },
     config::{Bind, FileConfig},
+    rig::{self, Rig},
     toolsets::Toolsets,
 };
 
@@ -67,7 +68,7 @@ pub struct Workspace {
     pub own_files: Vec<PathBuf>,
     pub bindings: Vec<Bind>,
     pub durability: Durability,
-    pub fixtures: bool,
+    pub rig: Option<&'static Rig>,
 }
 
 /// Where to serve.
@@ -159,8 +160,8 @@ impl Workspace {
             config_file: FileConfig::path(arguments.config.as_deref()).to_owned(),
             own_files: Vec::new(),
             bindings: file.bind.clone(),
-            durability: if arguments.no_fsync { Durability::Eventual } else { Durability::Synced },
-            fixtures: arguments.fixtures,
+            durability: if arguments.rig.no_fsync { Durability::Eventual } else { Durability::Synced },
+            rig: rig::wanted(&arguments.rig),
             root_as_given,
             root,
         })

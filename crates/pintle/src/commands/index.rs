@@ -16,16 +16,17 @@ use crate::{cli::IndexArguments, compose, notices, output, settings::Workspace};
 
 /// Builds. Exit code 0 if there is an index now, 2 if not.
 pub fn run(arguments: IndexArguments) -> Result<ExitCode, String> {
+    let prints_phases = arguments.workspace.rig.phases_json;
     let (workspace, _) = Workspace::read(arguments.workspace)?;
     workspace.refuse_state_inside_root()?;
     let path = arguments.path.as_deref().map(WorkspacePath::parse).transpose();
     let path = path.map_err(|problem| format!("the path cannot be used: {problem}"))?;
     let search = compose::open_search(&workspace)?;
-    let shown = Shown::new(std::io::stderr().is_terminal() && !arguments.json && !arguments.phases_json);
+    let shown = Shown::new(std::io::stderr().is_terminal() && !arguments.json && !prints_phases);
     let report = search.build_index(arguments.full, path.as_ref(), &shown);
     shown.bar.finish_and_clear();
     let report = report.map_err(|fault| fault.to_string())?;
-    if arguments.phases_json {
+    if prints_phases {
         output::json(&shown.phases(&report));
     } else if arguments.json {
         output::json(&to_json(&report));

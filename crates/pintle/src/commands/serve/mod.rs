@@ -11,7 +11,6 @@ mod stdio;
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use pintle_engine::Engine;
-use pintle_fixtures::ConformanceHandler;
 use pintle_wire::Outlet;
 use pintle_wire::{McpHandler, McpService};
 
@@ -20,6 +19,7 @@ use crate::{
     command_tools::CommandTools,
     compose::{self, Composition},
     environment, notices,
+    rig::Rig,
     settings::{Listen, Serve, Workspace},
 };
 
@@ -52,7 +52,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
     let ended = runtime.block_on(async {
-        let ended = serve_all(engine, serve, log.file, panel, workspace.fixtures).await;
+        let ended = serve_all(engine, serve, log.file, panel, workspace.rig).await;
         if let Some(running) = running {
             drain::end_commands(running).await;
         }
@@ -68,12 +68,12 @@ async fn serve_all(
     serve: Serve,
     log: Option<Outlet>,
     panel: Option<panel::Panel>,
-    fixtures: bool,
+    rig: Option<&'static Rig>,
 ) -> Result<ExitCode, String> {
     let handler = McpHandler::new(Arc::clone(&engine), serve.mcp.clone());
-    let service: Arc<dyn McpService> = match fixtures {
-        true => Arc::new(ConformanceHandler::new(handler)),
-        false => Arc::new(handler),
+    let service: Arc<dyn McpService> = match rig {
+        Some(rig) => (rig.service)(handler),
+        None => Arc::new(handler),
     };
     match serve.listen.clone() {
         Listen::Stdio => stdio::serve(engine, service, serve, log, panel).await,

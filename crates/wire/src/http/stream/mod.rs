@@ -325,10 +325,10 @@ mod tests {
     #[tokio::test]
     async fn events_come_in_order_and_nothing_follows_the_reply() {
         let stream = EventStream::new(7, Arc::default());
-        stream.push("{\"progress\":1}\n".into());
-        stream.reply("{\"result\":{}}\n".into(), StatusCode::OK, Reservation::default());
-        stream.push("{\"progress\":2}\n".into());
-        stream.reply("{\"result\":2}\n".into(), StatusCode::OK, Reservation::default());
+        stream.push("{\"progress\":1}".into());
+        stream.reply("{\"result\":{}}".into(), StatusCode::OK, Reservation::default());
+        stream.push("{\"progress\":2}".into());
+        stream.reply("{\"result\":2}".into(), StatusCode::OK, Reservation::default());
         let style = ReadStyle { names: true, priming: true, until: None };
         let expected = "id: 7-0\nretry: 500\ndata: \n\n\
                         id: 7-1\ndata: {\"progress\":1}\n\nid: 7-2\ndata: {\"result\":{}}\n\n";

@@ -1,0 +1,57 @@
+//! Pintle: safe, fast hands on a workspace for AI agents.
+//!
+//! A library so that there can be two programs of it: `pintle`, and `pintle-conformance`, which adds fixtures for tests
+//! ([`Rig`]) to the same command line.
+
+mod cli;
+mod command_tools;
+mod commands;
+mod compose;
+mod config;
+mod environment;
+mod introduction;
+mod living;
+mod memory;
+mod notices;
+mod output;
+mod ready;
+mod rig;
+mod rules;
+mod settings;
+mod state;
+mod terminal;
+mod toolsets;
+mod workspace_tools;
+
+use std::process::ExitCode;
+
+pub use rig::Rig;
+
+use crate::cli::Command;
+
+/// Runs the program, with what a test rig adds to it.
+pub fn run(rig: Option<Rig>) -> ExitCode {
+    // Before anything else: a supervisor is started for every call of a command, and is nothing but that.
+    if std::env::args_os().nth(1).is_some_and(|first| first == pintle_process::SUPERVISOR_ARGUMENT) {
+        return pintle_process::supervise();
+    }
+    rig::install(rig);
+    memory::give_back_soon();
+    notices::install_panic_hook();
+    let result = match Command::read() {
+        Command::Serve(arguments) => commands::serve::run(arguments),
+        Command::Validate(arguments) => commands::validate::run(arguments),
+        Command::Tools(arguments) => commands::tools::run(arguments),
+        Command::Tool(arguments) => commands::tool::run(arguments),
+        Command::Index(arguments) => commands::index::run(arguments),
+        Command::Search(arguments) => commands::search::run(arguments),
+        Command::Call(arguments) => commands::call::run(arguments),
+        Command::Alone(alone) => commands::validate::run_for_programs(alone),
+    };
+    let code = result.unwrap_or_else(|problem| {
+        notices::error(&problem);
+        ExitCode::from(2)
+    });
+    notices::finish();
+    code
+}

@@ -1,0 +1,80 @@
+//! The layers of ARCHITECTURE.md: a crate depends only on crates below it.
+
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+use serde_json::Value;
+
+/// The crates from top to bottom. Those of one line know nothing of each other.
+const LAYERS: &[&[&str]] = &[
+    &["pintle", "pintle-bench"],
+    &["pintle-fixtures"],
+    &["pintle-wire"],
+    &["pintle-engine"],
+    &["pintle-files", "pintle-search", "pintle-assets", "pintle-commands", "pintle-workspace"],
+    &["pintle-ranked", "pintle-symbols", "pintle-process", "pintle-git", "pintle-positions"],
+    &["pintle-root", "pintle-tool", "pintle-rpc"],
+    &["pintle-schema"],
+    &["pintle-contract"],
+];
+
+/// The dependencies within the workspace, of every kind: for building, for tests and for build scripts.
+fn dependencies() -> BTreeMap<String, Vec<String>> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(manifest)
+        .output()
+        .expect("cargo runs");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let name = |value: &Value| value["name"].as_str().expect("a name").to_owned();
+    let names: Vec<_> = packages.iter().map(name).collect();
+    let own = |package: &Value| {
+        let dependencies = package["dependencies"].as_array().expect("dependencies");
+        dependencies.iter().map(name).filter(|dependency| names.contains(dependency)).collect()
+    };
+    packages.iter().map(|package| (name(package), own(package))).collect()
+}
+
+fn layer(name: &str) -> usize {
+    let layer = LAYERS.iter().position(|layer| layer.contains(&name));
+    layer.unwrap_or_else(|| panic!("{name} has no layer: add it to the list here and to ARCHITECTURE.md"))
+}
+
+#[test]
+fn a_crate_depends_only_on_crates_below_it() {
+    let dependencies = dependencies();
+    assert_eq!(dependencies.len(), LAYERS.iter().map(|layer| layer.len()).sum::<usize>(), "{dependencies:?}");
+    for (name, below) in &dependencies {
+        for dependency in below {
+            assert!(layer(dependency) > layer(name), "{name} depends on {dependency}, which is not below it");
+        }
+    }
+}
+
+#[test]
+fn what_a_toolset_implements_needs_no_metrics_and_no_validator() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+    for name in ["pintle-tool", "pintle-rpc", "pintle-contract"] {
+        let output = Command::new(env!("CARGO"))
+            .args([
+                "tree",
+                "--offline",
+                "--edges",
+                "normal",
+                "--prefix",
+                "none",
+                "-p",
+                name,
+                "--manifest-path",
+            ])
+            .arg(&manifest)
+            .output()
+            .expect("cargo runs");
+        let tree = String::from_utf8(output.stdout).expect("text");
+        assert!(tree.starts_with(name), "{tree}");
+        for unwanted in ["prometheus ", "jsonschema ", "rmcp ", "axum "] {
+            assert!(!tree.lines().any(|line| line.starts_with(unwanted)), "{name} needs {unwanted}");
+        }
+    }
+}
