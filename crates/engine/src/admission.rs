@@ -36,9 +36,16 @@ const STALL: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Admitted {
     /// Given back when the tool has finished.
-    pub(crate) slot: OwnedSemaphorePermit,
+    pub(crate) slot: Slot,
     /// Given back when the result is reserved. Without one, the result must not wait for memory.
     pub(crate) result: Option<ResultPermit>,
+}
+
+/// A slot, and the call's turn among those of its tool.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    _slot: OwnedSemaphorePermit,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 /// The right to a result that may wait for memory, given back when dropped.
@@ -90,15 +97,29 @@ impl Admission {
         self.stopped.cancel();
     }
 
-    /// A slot and, unless results have stalled, a result permit; at once or after waiting in the queue.
-    pub(crate) async fn admit(&self, cancel: &Cancel) -> Result<Admitted, Fault> {
-        if let Ok(result) = Arc::clone(&self.results).try_acquire_owned()
+    /// A slot and, unless results have stalled, a result permit; at once or after waiting in the queue. `limit` is that
+    /// of the tool: whoever waits for its turn holds no slot meanwhile.
+    pub(crate) async fn admit(
+        &self,
+        cancel: &Cancel,
+        limit: Option<&Arc<Semaphore>>,
+    ) -> Result<Admitted, Fault> {
+        let turn = limit.map(|limit| Arc::clone(limit).try_acquire_owned()).transpose();
+        if let Ok(turn) = turn
+            && let Ok(result) = Arc::clone(&self.results).try_acquire_owned()
             && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
         {
-            return Ok(Admitted { slot, result: Some(self.permit(result)) });
+            return Ok(Admitted {
+                slot: Slot { _slot: slot, _turn: turn },
+                result: Some(self.permit(result)),
+            });
         }
         let _place = self.take_place()?;
         let admitted = async {
+            let turn = match limit {
+                Some(limit) => Some(Arc::clone(limit).acquire_owned().await?),
+                None => None,
+            };
             let queued_at = Instant::now();
             let result = tokio::select! {
                 biased;
@@ -106,7 +127,7 @@ impl Admission {
                 () = self.stalled(queued_at) => None,
             };
             let slot = Arc::clone(&self.slots).acquire_owned().await?;
-            Ok::<_, AcquireError>(Admitted { slot, result })
+            Ok::<_, AcquireError>(Admitted { slot: Slot { _slot: slot, _turn: turn }, result })
         };
         tokio::select! {
             biased;
@@ -168,15 +189,15 @@ mod tests {
     async fn a_full_queue_turns_away_and_a_freed_slot_lets_in() {
         let admission = Arc::new(Admission::new(1, 1));
         let cancel = Arc::new(Cancel::default());
-        let slot = admission.admit(&cancel).await.expect("the first runs");
+        let slot = admission.admit(&cancel, None).await.expect("the first runs");
         let waiter = tokio::spawn({
             let (admission, cancel) = (Arc::clone(&admission), Arc::clone(&cancel));
-            async move { admission.admit(&cancel).await.map(|_| ()) }
+            async move { admission.admit(&cancel, None).await.map(|_| ()) }
         });
         while admission.waiting.load(Ordering::Acquire) == 0 {
             tokio::task::yield_now().await;
         }
-        let refused = admission.admit(&cancel).await.expect_err("the third is turned away");
+        let refused = admission.admit(&cancel, None).await.expect_err("the third is turned away");
         assert_eq!(refused.code, ErrorCode::QueueOverloaded);
         drop(slot);
         waiter.await.expect("joins").expect("the second runs");
@@ -188,11 +209,11 @@ mod tests {
         let (admission, cancel) = (Admission::new(1, 1), Cancel::default());
         let mut unreserved = Vec::new();
         for _ in 0..RESULTS_PER_SLOT {
-            let Admitted { slot, result } = admission.admit(&cancel).await.expect("runs");
+            let Admitted { slot, result } = admission.admit(&cancel, None).await.expect("runs");
             drop(slot);
             unreserved.push(result);
         }
-        let mut next = std::pin::pin!(admission.admit(&cancel));
+        let mut next = std::pin::pin!(admission.admit(&cancel, None));
         assert!(next.as_mut().now_or_never().is_none());
         assert_eq!(admission.load(), (0, 1));
         unreserved.pop();
@@ -204,29 +225,42 @@ mod tests {
         let (admission, cancel) = (Admission::new(1, 2), Cancel::default());
         let mut unreserved = Vec::new();
         for _ in 0..RESULTS_PER_SLOT {
-            let Admitted { slot, result } = admission.admit(&cancel).await.expect("runs");
+            let Admitted { slot, result } = admission.admit(&cancel, None).await.expect("runs");
             drop(slot);
             unreserved.push(result);
         }
         let begun = Instant::now();
-        let overflow = admission.admit(&cancel).await.expect("is admitted all the same");
+        let overflow = admission.admit(&cancel, None).await.expect("is admitted all the same");
         assert!(overflow.result.is_none() && begun.elapsed() >= STALL);
         // As long as results find their memory, whoever waits goes on waiting for a permit.
         drop(overflow);
         tokio::time::advance(STALL).await;
         unreserved.pop();
-        let again = admission.admit(&cancel).await.expect("runs");
+        let again = admission.admit(&cancel, None).await.expect("runs");
         assert!(again.result.is_some());
     }
 
     #[tokio::test]
     async fn a_waiting_call_can_be_cancelled_and_gives_its_place_back() {
         let admission = Admission::new(1, 1);
-        let _slot = admission.admit(&Cancel::default()).await.expect("runs");
+        let _slot = admission.admit(&Cancel::default(), None).await.expect("runs");
         let cancel = Cancel::default();
         cancel.cancel(CancelReason::Asked);
-        let fault = admission.admit(&cancel).await.expect_err("cancelled");
+        let fault = admission.admit(&cancel, None).await.expect_err("cancelled");
         assert_eq!(fault.code, ErrorCode::Cancelled);
         assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_waits_for_its_tool_s_limit_holds_no_slot() {
+        let (admission, cancel) = (Admission::new(2, 2), Cancel::default());
+        let limit = Arc::new(Semaphore::new(1));
+        let first = admission.admit(&cancel, Some(&limit)).await.expect("runs");
+        let mut second = std::pin::pin!(admission.admit(&cancel, Some(&limit)));
+        assert!(second.as_mut().now_or_never().is_none());
+        assert_eq!(admission.load(), (1, 1));
+        let other = admission.admit(&cancel, None).now_or_never().expect("there is a slot");
+        drop((first, other));
+        assert!(second.await.is_ok());
     }
 }

@@ -32,6 +32,8 @@ pub struct Engine {
     pub(crate) envelope_schema: Arc<CompiledSchema>,
     pub(crate) tool_io_schema: Arc<CompiledSchema>,
     pub(crate) admission: Admission,
+    /// Slots for tools that run a process: other tools never wait behind a command.
+    pub(crate) processes: Admission,
     /// Slots for lists, completions and discoveries, which never wait behind tools.
     pub(crate) queries: Admission,
     pub(crate) budget: ReplyBudget,
@@ -61,6 +63,7 @@ impl Engine {
             envelope_schema: registry.load_envelope().map_err(CatalogueError::BadSchema)?,
             tool_io_schema: registry.load_invocation().map_err(CatalogueError::BadSchema)?,
             admission: Admission::new(options.running, options.waiting),
+            processes: Admission::new(options.running, options.waiting),
             queries: Admission::new(options.running, options.waiting),
             budget: ReplyBudget::new(options.reply_memory, options.reply_patience),
             idempotency: IdempotencyStore::default(),
@@ -109,12 +112,14 @@ impl Engine {
     /// Cancels the calls that wait for a slot: the server is stopping.
     pub fn stop_waiting(&self) {
         self.admission.stop_waiting();
+        self.processes.stop_waiting();
         self.queries.stop_waiting();
     }
 
     /// How many calls can run or wait.
     pub fn capacity(&self) -> usize {
-        self.options.running + self.options.waiting
+        // Tools, and those that run processes.
+        2 * (self.options.running + self.options.waiting)
     }
 
     /// The memory of replies.
@@ -134,7 +139,7 @@ impl Engine {
 
     /// What is counted, in Prometheus' text format.
     pub fn metrics_text(&self) -> String {
-        let (running, waiting) = self.admission.load();
-        self.metrics.text(running, waiting)
+        let (tools, processes) = (self.admission.load(), self.processes.load());
+        self.metrics.text(tools.0 + processes.0, tools.1 + processes.1)
     }
 }

@@ -228,13 +228,13 @@ impl Incoming {
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let run = async {
-            let Admitted { slot, .. } = engine.queries.admit(&cancel).await?;
+            let Admitted { slot, .. } = engine.queries.admit(&cancel, None).await?;
             let context = CallContext::new(CallParts {
                 caller,
                 ended,
                 progress: Progress::silent(),
                 cancel: Arc::clone(&cancel),
-                slot: Some(slot),
+                slot: Some(Box::new(slot)),
                 largest_result: engine.options.max_result_bytes,
                 reread: Vec::new(),
             });

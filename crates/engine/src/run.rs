@@ -149,13 +149,14 @@ impl Engine {
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
-            let Admitted { slot, result } = self.admission.admit(cancel).await?;
+            let admission = if tool.tool.runs_process() { &self.processes } else { &self.admission };
+            let Admitted { slot, result } = admission.admit(cancel, tool.tool.limit()).await?;
             let context = CallContext::new(CallParts {
                 caller,
                 ended,
                 progress: progress.clone(),
                 cancel: Arc::clone(cancel),
-                slot: Some(slot),
+                slot: Some(Box::new(slot)),
                 largest_result: self.options.max_result_bytes,
                 reread,
             });

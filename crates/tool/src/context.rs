@@ -7,7 +7,6 @@ use std::sync::{
 
 use pintle_contract::{Access, ErrorCode, Fault, Scopes, Stage};
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::{cancel::Cancel, progress::Progress};
@@ -76,8 +75,8 @@ pub struct CallParts {
     pub progress: Progress,
     /// The call's one switch.
     pub cancel: Arc<Cancel>,
-    /// The slot that the call occupies, free again when the last clone of the context is dropped.
-    pub slot: Option<OwnedSemaphorePermit>,
+    /// What the call occupies, free again when the last clone of the context is dropped.
+    pub slot: Option<Box<dyn Send + Sync>>,
     /// How many bytes a result may have.
     pub largest_result: usize,
     /// Arguments with what the caller wrote for them, where that was no JSON and the tool said what it means.

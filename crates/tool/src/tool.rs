@@ -6,6 +6,7 @@ use pintle_contract::{Access, Annotations, ClientHints, ErrorCode, Fault, Need, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::{
     blocking::block_in_place_if,
@@ -224,6 +225,18 @@ pub trait DynTool: Send + Sync {
 
     /// How long a call may run if the server's settings do not say it for this tool; none is as long as any other.
     fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether a call runs a process of its own and waits for it. Such calls have slots of their own, so that other tools
+    /// never wait behind them.
+    fn runs_process(&self) -> bool {
+        false
+    }
+
+    /// How many calls of this tool may run at a time, if fewer than the server allows. A call that waits for its turn
+    /// holds no slot.
+    fn limit(&self) -> Option<&Arc<Semaphore>> {
         None
     }
 
