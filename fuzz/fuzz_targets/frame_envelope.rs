@@ -3,18 +3,17 @@
 
 #![no_main]
 
-use std::sync::OnceLock;
-
 use libfuzzer_sys::fuzz_target;
-use pintle_engine::{CallLog, Engine, Options};
-use pintle_rpc::{Message};
-use pintle_wire::{Frame, FrameReader};
+use pintle_rpc::{EnvelopeMode, Frame, FrameReader, Message, open};
+use pintle_schema::{CompiledSchema, SchemaRegistry};
+use pintle_contract::Stage;
+use std::sync::{Arc, OnceLock};
 
 const LIMIT: usize = 512;
 
-fn engine() -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| Engine::new(Vec::new(), Vec::new(), Options::default(), CallLog::off()).expect("an engine"))
+fn schema() -> &'static CompiledSchema {
+    static SCHEMA: OnceLock<Arc<CompiledSchema>> = OnceLock::new();
+    SCHEMA.get_or_init(|| SchemaRegistry::default().load_envelope().expect("it compiles"))
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -29,7 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
             Frame::Line(line) => {
                 assert!(line.len() <= LIMIT);
                 length += line.len() + 1;
-                match engine().open(line) {
+                let judge = |fields: &serde_json::Value| schema().check(fields, Stage::Envelope, "the envelope is wrong", "field");
+                match open(line, judge, EnvelopeMode::Enforce) {
                     Ok(Message::Request(opened)) => assert!(opened.id.is_some() && opened.params.is_object()),
                     Ok(Message::Notification(opened)) => assert!(opened.id.is_none()),
                     Ok(Message::Response(_)) => {}

@@ -1,4 +1,4 @@
-//! Lines out of a byte stream, none of them held beyond the limit.
+//! Frames: lines out of a byte stream, none of them held beyond the limit.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -28,16 +28,28 @@ pub struct Overlong {
     pub tail: Vec<u8>,
 }
 
-/// Where a line is.
-enum Place {
-    Nowhere,
+/// Where the next line is found.
+enum FoundLine {
+    /// There is none: the stream has ended.
+    End,
     /// In the stream's buffer, in one piece.
-    Buffer,
-    Partial,
+    InBuffer,
+    /// In `partial`, gathered from several reads.
+    Gathered,
     Skipped(Overlong),
 }
 
 /// Cuts a byte stream into lines. The last one needs no terminator.
+///
+/// ```
+/// use pintle_rpc::{Frame, FrameReader};
+///
+/// let mut frames = FrameReader::new(&b"one\ntoo long\ntwo"[..], 5);
+/// assert_eq!(frames.next_frame().unwrap(), Some(Frame::Line(b"one")));
+/// assert!(matches!(frames.next_frame().unwrap(), Some(Frame::TooLong(line)) if line.bytes == 8));
+/// assert_eq!(frames.next_frame().unwrap(), Some(Frame::Line(b"two")));
+/// assert_eq!(frames.next_frame().unwrap(), None);
+/// ```
 pub struct FrameReader<R> {
     stream: BufReader<R>,
     /// The line so far, where it does not lie in one piece in the stream's buffer.
@@ -55,44 +67,36 @@ impl<R: Read> FrameReader<R> {
 
     /// The next line, or `None` at the end of the stream.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
-        Ok(self.next_frame_at_hand()?.map(|(frame, _)| frame))
+        Ok(match self.find_line()? {
+            FoundLine::End => None,
+            FoundLine::InBuffer => Some(Frame::Line(&self.stream.buffer()[..self.lent - 1])),
+            FoundLine::Gathered => Some(Frame::Line(&self.partial)),
+            FoundLine::Skipped(line) => Some(Frame::TooLong(line)),
+        })
     }
 
-    /// The next line, and whether nothing has come after it yet.
-    pub fn next_frame_at_hand(&mut self) -> io::Result<Option<(Frame<'_>, bool)>> {
-        let place = self.find_line()?;
-        let is_last = self.stream.buffer().len() == self.lent;
-        let frame = match place {
-            Place::Nowhere => return Ok(None),
-            Place::Buffer => Frame::Line(&self.stream.buffer()[..self.lent - 1]),
-            Place::Partial => Frame::Line(&self.partial),
-            Place::Skipped(line) => Frame::TooLong(line),
-        };
-        Ok(Some((frame, is_last)))
-    }
-
-    fn find_line(&mut self) -> io::Result<Place> {
+    fn find_line(&mut self) -> io::Result<FoundLine> {
         self.stream.consume(std::mem::take(&mut self.lent));
         self.partial.clear();
         self.partial.shrink_to(CHUNK);
         loop {
             let available = self.fill()?;
             if available.is_empty() {
-                return Ok(if self.partial.is_empty() { Place::Nowhere } else { Place::Partial });
+                return Ok(if self.partial.is_empty() { FoundLine::End } else { FoundLine::Gathered });
             }
             let end = memchr::memchr(b'\n', available);
             let piece = end.unwrap_or(available.len());
             if self.partial.len() + piece > self.limit {
-                return self.skip_line().map(Place::Skipped);
+                return self.skip_line().map(FoundLine::Skipped);
             }
             if end.is_some() && self.partial.is_empty() {
                 self.lent = piece + 1;
-                return Ok(Place::Buffer);
+                return Ok(FoundLine::InBuffer);
             }
             self.partial.extend_from_slice(&self.stream.buffer()[..piece]);
             self.stream.consume(piece + usize::from(end.is_some()));
             if end.is_some() {
-                return Ok(Place::Partial);
+                return Ok(FoundLine::Gathered);
             }
         }
     }
