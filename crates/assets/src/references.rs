@@ -18,7 +18,7 @@ pub(crate) struct Library {
     /// By id, without a fragment.
     by_id: HashMap<String, usize>,
     by_file_uri: HashMap<String, usize>,
-    places: Vec<Place>,
+    places: Vec<ReferenceLocation>,
 }
 
 struct Document {
@@ -30,7 +30,7 @@ struct Document {
 
 /// A folder on the web and the folder here that mirrors it; both end in `/`.
 #[derive(PartialEq)]
-struct Place {
+struct ReferenceLocation {
     web: String,
     here: String,
 }
@@ -94,7 +94,8 @@ impl Library {
             if web_end < web_root {
                 return;
             }
-            let place = Place { web: web[..=web_end].to_owned(), here: here[..=here_end].to_owned() };
+            let place =
+                ReferenceLocation { web: web[..=web_end].to_owned(), here: here[..=here_end].to_owned() };
             if !self.places.contains(&place) {
                 self.places.push(place);
             }
@@ -109,7 +110,7 @@ impl Library {
         index.map(|index| &self.documents[index])
     }
 
-    fn find_beside(&self, place: &Place, uri: &str) -> Option<usize> {
+    fn find_beside(&self, place: &ReferenceLocation, uri: &str) -> Option<usize> {
         if let Some(rest) = uri.strip_prefix(&place.web) {
             // A file with an id of its own is not what lies at this other address.
             let index = *self.by_file_uri.get(&format!("{}{rest}", place.here))?;

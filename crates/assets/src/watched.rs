@@ -19,21 +19,21 @@ pub(crate) struct Watched;
 pub(crate) struct WatchedNode<'a> {
     value: &'a Value,
     /// Where it is.
-    place: Place<'a>,
+    place: WatchState<'a>,
 }
 
 /// Who watches over a value, and the length of the path to it.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct WatchState<'a> {
     /// None for a property's name, which is no value of the asset.
     watch: Option<&'a Watch<'a>>,
     path_bytes: usize,
 }
 
-pub(crate) struct WatchedObject<'a>(&'a Map<String, Value>, Place<'a>);
-pub(crate) struct WatchedArray<'a>(&'a [Value], Place<'a>);
-pub(crate) struct Members<'a>(map::Iter<'a>, Place<'a>);
-pub(crate) struct Elements<'a>(std::slice::Iter<'a, Value>, Place<'a>);
+pub(crate) struct WatchedObject<'a>(&'a Map<String, Value>, WatchState<'a>);
+pub(crate) struct WatchedArray<'a>(&'a [Value], WatchState<'a>);
+pub(crate) struct Members<'a>(map::Iter<'a>, WatchState<'a>);
+pub(crate) struct Elements<'a>(std::slice::Iter<'a, Value>, WatchState<'a>);
 
 /// What the number of an item adds to a path, about.
 const ITEM_BYTES: usize = 6;
@@ -41,7 +41,7 @@ const ITEM_BYTES: usize = 6;
 impl<'a> WatchedNode<'a> {
     /// An asset under a watch.
     pub(crate) fn new(asset: &'a Value, watch: &'a Watch<'a>) -> Self {
-        Self { value: asset, place: Place { watch: Some(watch), path_bytes: 0 } }
+        Self { value: asset, place: WatchState { watch: Some(watch), path_bytes: 0 } }
     }
 
     /// The value, for one look.
@@ -51,7 +51,7 @@ impl<'a> WatchedNode<'a> {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> WatchState<'a> {
     fn step(&self) {
         if let Some(watch) = self.watch {
             watch.step();
@@ -76,7 +76,7 @@ impl Json for Watched {
 
     fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(WatchedNode<'_>) -> T) -> T {
         SerdeJson::with_string_node(buffer, string, |value| {
-            f(WatchedNode { value, place: Place { watch: None, path_bytes: 0 } })
+            f(WatchedNode { value, place: WatchState { watch: None, path_bytes: 0 } })
         })
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct IdempotencyStore {
 
 #[derive(Default)]
 struct State {
-    entries: HashMap<Key, Entry>,
+    entries: HashMap<Key, StoredCall>,
     /// Finished entries, the oldest first.
     order: VecDeque<(Instant, Key)>,
     bytes: usize,
@@ -37,13 +37,13 @@ pub(crate) struct Key {
     pub(crate) key: Arc<str>,
 }
 
-struct Entry {
+struct StoredCall {
     call: Fingerprint,
     attempts: u32,
-    outcome: Slot,
+    outcome: CallState,
 }
 
-enum Slot {
+enum CallState {
     Running(watch::Receiver<()>),
     Finished(Outcome, usize),
 }
@@ -82,8 +82,8 @@ impl IdempotencyStore {
                 .hint("use a new key for a new call; keys are kept for 10 minutes"));
             }
             return Ok(match &entry.outcome {
-                Slot::Running(running) => Found::Running(running.clone()),
-                Slot::Finished(outcome, _) => {
+                CallState::Running(running) => Found::Running(running.clone()),
+                CallState::Finished(outcome, _) => {
                     entry.attempts += 1;
                     let (outcome, attempt) = (outcome.clone(), entry.attempts);
                     Found::Known(Known::Outcome { outcome, attempt })
@@ -91,7 +91,7 @@ impl IdempotencyStore {
             });
         }
         let (ended, running) = watch::channel(());
-        let entry = Entry { call, attempts: 1, outcome: Slot::Running(running) };
+        let entry = StoredCall { call, attempts: 1, outcome: CallState::Running(running) };
         state.entries.insert(key.clone(), entry);
         Ok(Found::Known(Known::Nothing(Ticket { store: self, key: key.clone(), _ended: ended })))
     }
@@ -113,7 +113,8 @@ impl State {
                 return;
             }
             if let Some((_, key)) = self.order.pop_front()
-                && let Some(Entry { outcome: Slot::Finished(_, bytes), .. }) = self.entries.remove(&key)
+                && let Some(StoredCall { outcome: CallState::Finished(_, bytes), .. }) =
+                    self.entries.remove(&key)
             {
                 self.bytes -= bytes;
             }
@@ -139,7 +140,7 @@ impl Ticket<'_> {
         let mut state = self.store.lock();
         let now = Instant::now();
         if let Some(entry) = state.entries.get_mut(&self.key) {
-            entry.outcome = Slot::Finished(outcome.clone(), bytes);
+            entry.outcome = CallState::Finished(outcome.clone(), bytes);
             state.bytes += bytes;
             state.order.push_back((now, self.key.clone()));
             state.expire(now);
@@ -151,7 +152,7 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let mut state = self.store.lock();
         let unfinished =
-            matches!(state.entries.get(&self.key), Some(Entry { outcome: Slot::Running(_), .. }));
+            matches!(state.entries.get(&self.key), Some(StoredCall { outcome: CallState::Running(_), .. }));
         if unfinished {
             state.entries.remove(&self.key);
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 use self::{clues::Clues, nearest_line::Near};
 use crate::{
     store::{Source, StoreError},
-    text::{Finder, Found, Line, Sight, lines_to_find, survey},
+    text::{Finder, Line, Occurrence, Sight, lines_to_find, survey},
 };
 
 /// How much of a line is shown.
@@ -40,7 +40,7 @@ pub(crate) fn too_much(lines: u64, size: u64, is_one_line: bool) -> Fault {
 }
 
 /// What a caller gave is there more than once.
-pub(crate) fn ambiguous(count: u64, found: &[Found]) -> Fault {
+pub(crate) fn ambiguous(count: u64, found: &[Occurrence]) -> Fault {
     let lines: Vec<u64> = found.iter().map(|found| found.line).collect();
     let more = if count > lines.len() as u64 { " and more" } else { "" };
     let told = at(&lines);

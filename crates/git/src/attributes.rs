@@ -66,7 +66,7 @@ impl<'a> Attributes<'a> {
     /// How the line endings of a file are converted.
     pub(crate) fn conversion(&mut self, path: &[u8]) -> Result<Conversion, Problem> {
         let lists = self.lists(path)?;
-        let mut found = Found::default();
+        let mut found = AttributeFiles::default();
         for (depth, rules) in &lists {
             let own = path.get(*depth..).unwrap_or_default();
             for (_, assignments) in
@@ -116,13 +116,13 @@ impl<'a> Attributes<'a> {
 
 /// What was found of the attributes that count; what was found first is stronger.
 #[derive(Default)]
-struct Found {
+struct AttributeFiles {
     text: Option<Value>,
     crlf: Option<Value>,
     eol: Option<Value>,
 }
 
-impl Found {
+impl AttributeFiles {
     fn take(&mut self, assignments: &[Assignment], lists: &[(usize, Arc<Rules>)], depth: usize) {
         for Assignment { name, value } in assignments.iter().rev() {
             match &name[..] {
@@ -236,7 +236,7 @@ mod tests {
 
     fn conversion(text: &str, path: &str) -> Conversion {
         let lists = vec![(0, Arc::new(parse(text.as_bytes())))];
-        let mut found = Found::default();
+        let mut found = AttributeFiles::default();
         for (pattern, assignments) in lists[0].1.rules.iter().rev() {
             if pattern.matches(path.as_bytes(), false) {
                 found.take(assignments, &lists, 0);

@@ -137,7 +137,7 @@ struct Variable {
 
 fn variables(text: &[u8]) -> Result<Vec<Variable>, String> {
     let text = String::from_utf8_lossy(text);
-    let mut reader = Reader { rest: text.trim_start_matches('\u{feff}').chars().peekable(), line: 1 };
+    let mut reader = ConfigReader { rest: text.trim_start_matches('\u{feff}').chars().peekable(), line: 1 };
     let (mut section, mut variables) = (String::new(), Vec::new());
     loop {
         match reader.rest.peek().copied() {
@@ -154,12 +154,12 @@ fn variables(text: &[u8]) -> Result<Vec<Variable>, String> {
     }
 }
 
-struct Reader<'a> {
+struct ConfigReader<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     line: usize,
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     /// The next character; both kinds of line endings are one.
     fn next(&mut self) -> Option<char> {
         let mut next = self.rest.next();

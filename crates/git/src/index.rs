@@ -107,7 +107,7 @@ impl Index {
                 return Err(damaged("its checksum does not match"));
             }
         }
-        let mut reader = Reader { rest: body };
+        let mut reader = IndexReader { rest: body };
         if reader.take(4)? != b"DIRC" {
             return Err(damaged("it does not begin as an index does"));
         }
@@ -153,7 +153,12 @@ impl Index {
         range.start + first..range.start + first + count
     }
 
-    fn read_entry(&mut self, reader: &mut Reader<'_>, version: u32, hash: HashKind) -> Result<(), Problem> {
+    fn read_entry(
+        &mut self,
+        reader: &mut IndexReader<'_>,
+        version: u32,
+        hash: HashKind,
+    ) -> Result<(), Problem> {
         const ASSUMED_UNCHANGED: u16 = 0x8000;
         const EXTENDED: u16 = 0x4000;
         const SKIPPED: u16 = 0x4000;
@@ -213,7 +218,7 @@ impl Index {
     }
 
     /// Reads a path, which in version 4 begins as the one before it.
-    fn read_path(&mut self, reader: &mut Reader<'_>, version: u32) -> Result<Range<usize>, Problem> {
+    fn read_path(&mut self, reader: &mut IndexReader<'_>, version: u32) -> Result<Range<usize>, Problem> {
         let last = self.entries.last().map_or(0..0, |last| last.path.clone());
         let kept = if version < 4 {
             0
@@ -237,7 +242,7 @@ impl Index {
         Ok(start..self.paths.len())
     }
 
-    fn read_extensions(&mut self, reader: &mut Reader<'_>, hash: HashKind) -> Result<(), Problem> {
+    fn read_extensions(&mut self, reader: &mut IndexReader<'_>, hash: HashKind) -> Result<(), Problem> {
         while !reader.rest.is_empty() {
             let name = reader.take(4)?;
             let length = reader.number()? as usize;
@@ -285,11 +290,11 @@ fn cut_off() -> Problem {
     damaged("it is cut off")
 }
 
-struct Reader<'a> {
+struct IndexReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> IndexReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Problem> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(cut_off)?;
         self.rest = rest;

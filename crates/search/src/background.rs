@@ -26,13 +26,13 @@ const CLEANING: Duration = Duration::from_millis(500);
 /// The build that is going on behind the calls, and what came of the last one.
 #[derive(Default)]
 pub(crate) struct Background {
-    state: Mutex<State>,
+    state: Mutex<BuildState>,
     changed: Condvar,
     is_stopping: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
+struct BuildState {
     running: Option<Progress>,
     last: Option<Outcome>,
 }
@@ -125,7 +125,7 @@ impl Background {
         let _ = self.changed.wait_timeout_while(state, CLEANING, |state| state.running.is_some());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BuildState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,15 +13,15 @@ use crate::{
 /// What is required, with the lists that tell where it is.
 pub(crate) struct Plan<'a> {
     segment: &'a TextSegment,
-    required: Part<'a>,
+    required: PlanNode<'a>,
 }
 
-enum Part<'a> {
+enum PlanNode<'a> {
     All,
     List(Lazy<'a>),
     /// The parts that leave the least come first.
-    Every(Vec<Part<'a>>),
-    Some(Vec<Part<'a>>),
+    Every(Vec<PlanNode<'a>>),
+    Some(Vec<PlanNode<'a>>),
     /// Some part whose lists are not looked up yet: there are many, and others may leave so little that it is not
     /// worth it.
     Later(&'a [Requirement]),
@@ -44,7 +44,7 @@ const LEAST_RULED_OUT: u64 = 16;
 
 impl<'a> Plan<'a> {
     pub(crate) fn new(segment: &'a TextSegment, required: &'a Requirement) -> Result<Self, Torn> {
-        Ok(Self { segment, required: Part::new(segment, required)? })
+        Ok(Self { segment, required: PlanNode::new(segment, required)? })
     }
 
     /// How much the index leaves, in bytes of lists; nothing if it rules everything out.
@@ -59,7 +59,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> PlanNode<'a> {
     fn new(segment: &TextSegment, required: &'a Requirement) -> Result<Self, Torn> {
         Ok(match required {
             Requirement::Anything => Self::All,

@@ -67,7 +67,7 @@ pub const LARGEST_MAX_FILE_BYTES: u64 = 256 << 20;
 pub struct Search {
     pub(crate) root: Arc<Root>,
     root_name: RootName,
-    indexed: Option<Indexed>,
+    indexed: Option<IndexedCounts>,
     limit: u64,
     /// The account of the index for callers that asked last.
     summaries: Mutex<Summaries>,
@@ -79,7 +79,7 @@ pub struct Search {
     is_damaged: AtomicBool,
 }
 
-struct Indexed {
+struct IndexedCounts {
     store: Store,
     live: Arc<Live>,
 }
@@ -115,7 +115,7 @@ impl Search {
         let limit = config.max_file_bytes.min(LARGEST_MAX_FILE_BYTES);
         let indexed = config.state_dir.map(|state| {
             let store = Store::new(&state, &config.root);
-            Indexed { live: Arc::new(Live::new(Arc::clone(&root), store.clone())), store }
+            IndexedCounts { live: Arc::new(Live::new(Arc::clone(&root), store.clone())), store }
         });
         let unsuited = unsuited(&config.root, config.home.as_deref());
         Ok(Arc::new(Self {
@@ -196,7 +196,7 @@ impl Search {
         self.snapshot_of(indexed, call).map_err(|unready| self.unready(unready))
     }
 
-    fn snapshot_of(&self, indexed: &Indexed, call: &CallContext) -> Result<Snapshot, Unready> {
+    fn snapshot_of(&self, indexed: &IndexedCounts, call: &CallContext) -> Result<Snapshot, Unready> {
         let snapshot = indexed.live.snapshot(&|| call.has_ended());
         if snapshot.is_ok() && indexed.live.is_heavy() {
             self.refresh_behind();
@@ -255,7 +255,7 @@ impl Search {
     /// Begins a build behind the calls, of what `within` tells or of the whole root.
     fn begin_build(
         &self,
-        indexed: &Indexed,
+        indexed: &IndexedCounts,
         most: Option<Most>,
         within: impl FnOnce(&dyn Observer) -> Option<Within> + Send + 'static,
     ) {
@@ -311,7 +311,7 @@ impl Search {
             return Ok(());
         }
         self.check_root()?;
-        let is_there = |indexed: &Indexed| match indexed.store.manifest() {
+        let is_there = |indexed: &IndexedCounts| match indexed.store.manifest() {
             Ok(manifest) => manifest.is_some_and(|manifest| match part {
                 RankedPart::Words => manifest.has_ranked().0,
                 RankedPart::Symbols => manifest.has_ranked().1,
@@ -497,7 +497,7 @@ impl Search {
         self.snapshot_of_disk(indexed, is_fresh).map_err(|unready| self.unready(unready))
     }
 
-    fn snapshot_of_disk(&self, indexed: &Indexed, is_fresh: bool) -> Result<Snapshot, Unready> {
+    fn snapshot_of_disk(&self, indexed: &IndexedCounts, is_fresh: bool) -> Result<Snapshot, Unready> {
         match is_fresh {
             true => {
                 indexed.live.do_not_watch("one search only");
@@ -535,7 +535,7 @@ impl Search {
         })
     }
 
-    fn indexed(&self) -> Result<&Indexed, Fault> {
+    fn indexed(&self) -> Result<&IndexedCounts, Fault> {
         self.check_root()?;
         self.indexed.as_ref().ok_or_else(|| {
             Fault::new(ErrorCode::CapabilityMissing, NO_STATE_FOLDER)

@@ -12,12 +12,12 @@ use pintle_tool::{Cancel, CancelReason};
 /// The calls of one pipe, of one session, or those of a server that belong to no session. `T` is what is needed to answer
 /// one of them.
 pub(crate) struct Calls<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<CallTable<T>>,
     /// Whether two calls may not have the same id: those of one client may not, those of several clients may.
     ids_are_unique: bool,
 }
 
-struct State<T> {
+struct CallTable<T> {
     last: i64,
     calls: HashMap<i64, PendingCall<T>>,
     /// The numbers of calls by the meaning of their ids.
@@ -58,7 +58,7 @@ impl<T> Calls<T> {
     }
 
     fn new(ids_are_unique: bool) -> Arc<Self> {
-        let state = State { last: -1, calls: HashMap::new(), numbers: HashMap::new() };
+        let state = CallTable { last: -1, calls: HashMap::new(), numbers: HashMap::new() };
         Arc::new(Self { state: Mutex::new(state), ids_are_unique })
     }
 
@@ -136,7 +136,7 @@ impl<T> Calls<T> {
         self.lock().calls.iter().find_map(|(number, call)| look(*number, call))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, CallTable<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

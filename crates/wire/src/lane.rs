@@ -21,18 +21,18 @@ pub(crate) fn weight(frame: &[u8]) -> usize {
 
 /// The reader's end.
 pub(crate) struct LaneSender<T> {
-    jobs: mpsc::Sender<Job<T>>,
+    jobs: mpsc::Sender<QueuedJob<T>>,
     weights: Arc<Semaphore>,
     runtime: Handle,
 }
 
 /// The worker's end.
 pub(crate) struct LaneReceiver<T> {
-    jobs: mpsc::Receiver<Job<T>>,
+    jobs: mpsc::Receiver<QueuedJob<T>>,
 }
 
 /// A job, with its share of the lane's capacity.
-struct Job<T> {
+struct QueuedJob<T> {
     job: T,
     _weight: OwnedSemaphorePermit,
 }
@@ -53,7 +53,7 @@ impl<T> LaneSender<T> {
             Ok(permit) => Ok(permit),
             Err(_) => self.runtime.block_on(Arc::clone(&self.weights).acquire_many_owned(permits)),
         };
-        acquired.is_ok_and(|permit| self.jobs.blocking_send(Job { job, _weight: permit }).is_ok())
+        acquired.is_ok_and(|permit| self.jobs.blocking_send(QueuedJob { job, _weight: permit }).is_ok())
     }
 }
 

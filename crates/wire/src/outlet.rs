@@ -35,7 +35,7 @@ pub struct OutletClosed;
 
 /// A handle to the stream; clones share it.
 #[derive(Clone)]
-pub struct Outlet(Arc<Shared>);
+pub struct Outlet(Arc<OutletShared>);
 
 /// A frame that is queued as it is.
 pub struct LargeFrame {
@@ -61,8 +61,8 @@ impl LogSink for Outlet {
     }
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct OutletShared {
+    state: Mutex<OutletState>,
     /// Tells the thread that there is something to write.
     work: Condvar,
     /// Tells writers that the buffer has capacity again, and flushers that all is written.
@@ -77,7 +77,7 @@ struct Shared {
 type Shortcut = dyn Fn(&[u8]) -> std::io::Result<bool> + Send + Sync;
 
 #[derive(Default)]
-struct State {
+struct OutletState {
     /// What is to be written, in order. Only the last one can be added to, if it is a buffer.
     queue: VecDeque<Chunk>,
     /// How many bytes the buffers in the queue have.
@@ -137,7 +137,7 @@ impl Outlet {
         linger: Duration,
         shortcut: Option<Box<Shortcut>>,
     ) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(OutletShared {
             state: Mutex::default(),
             work: Condvar::new(),
             drained: Notify::new(),
@@ -286,7 +286,7 @@ impl Outlet {
         self.0.closed.cancelled().await;
     }
 
-    fn want_flush(&self, state: &mut State) {
+    fn want_flush(&self, state: &mut OutletState) {
         if !state.queue.is_empty() && !state.flush_wanted {
             state.flush_wanted = true;
             // Whoever writes now looks afterwards.
@@ -296,7 +296,7 @@ impl Outlet {
         }
     }
 
-    fn gather(&self, state: &mut State, frame: &[&[u8]]) -> Result<bool, OutletClosed> {
+    fn gather(&self, state: &mut OutletState, frame: &[&[u8]]) -> Result<bool, OutletClosed> {
         if self.0.closed.is_cancelled() {
             return Err(OutletClosed);
         }
@@ -315,9 +315,9 @@ impl Outlet {
     }
 }
 
-impl Shared {
+impl OutletShared {
     /// Writes what has gathered without the thread. Nobody else writes meanwhile.
-    fn write_at_once(&self, mut state: MutexGuard<'_, State>, shortcut: &Shortcut) {
+    fn write_at_once(&self, mut state: MutexGuard<'_, OutletState>, shortcut: &Shortcut) {
         let Some(chunk) = state.queue.pop_front() else { return };
         let length = chunk.bytes().len();
         state.buffered -= length;
@@ -385,7 +385,7 @@ impl Shared {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if !linger.is_zero() && !state.stopped {
-            let lingering = |state: &mut State| !state.stopped && !state.urgent;
+            let lingering = |state: &mut OutletState| !state.stopped && !state.urgent;
             let waited = self.work.wait_timeout_while(state, linger, lingering);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -406,12 +406,12 @@ impl Shared {
         self.idle.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutletState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl OutletState {
     /// Keeps the memory of a written buffer for the next one, unless it is large.
     fn keep_spare(&mut self, written: Chunk) {
         const KEPT: usize = 1 << 20;

@@ -53,19 +53,19 @@ pub struct PipeOptions {
 
 /// A pipe that is being served.
 pub struct Pipe {
-    client: Arc<Client>,
+    client: Arc<PipeClient>,
     tasks: JoinSet<()>,
     _evicting: AbortOnDropHandle<()>,
 }
 
 /// The client at the other end, and what it has asked for.
-struct Client {
+struct PipeClient {
     engine: Arc<Engine>,
     caller: Arc<Caller>,
     outlet: Outlet,
     calls: Arc<BridgedCalls<PipeReply>>,
     /// None once no more requests are taken.
-    lane: Mutex<Option<Arc<LaneSender<Job>>>>,
+    lane: Mutex<Option<Arc<LaneSender<DirectJob>>>>,
     bridge: Arc<Bridge<PipeReply>>,
     has_spoken_mcp: AtomicBool,
     stopping: CancellationToken,
@@ -74,7 +74,7 @@ struct Client {
 }
 
 /// A direct request that is to be answered in its turn.
-enum Job {
+enum DirectJob {
     Call {
         incoming: Incoming,
         opened: Box<Opened>,
@@ -138,7 +138,7 @@ impl Pipe {
         let reply_to = PipeReply(outlet.clone());
         let (bridge, transport) = Bridge::new(Arc::clone(&engine), Arc::clone(&calls), reply_to);
         let (lane, jobs) = lane::lane(Handle::current());
-        let client = Arc::new(Client {
+        let client = Arc::new(PipeClient {
             engine,
             caller: Arc::new(caller),
             outlet,
@@ -188,7 +188,7 @@ impl Pipe {
     }
 }
 
-impl Client {
+impl PipeClient {
     fn read(self: &Arc<Self>, input: impl Read) {
         let mut frames = FrameReader::new(input, self.options.max_request_bytes);
         // A stream that cannot be read has ended.
@@ -212,7 +212,7 @@ impl Client {
     }
 
     /// Puts a job into the lane. `false` if no more are taken.
-    fn push(&self, job: Job, weight: usize) -> bool {
+    fn push(&self, job: DirectJob, weight: usize) -> bool {
         let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).clone();
         lane.is_some_and(|lane| lane.push(job, weight))
     }
@@ -233,7 +233,7 @@ impl Client {
                 Dialect::Control => {
                     let fault = Fault::invalid(Stage::Method, "this server does not offer that method")
                         .hint("mcp.discover lists the tools; a tool's name is its method");
-                    self.push(Job::Refuse { incoming, fault }, weight)
+                    self.push(DirectJob::Refuse { incoming, fault }, weight)
                 }
                 Dialect::Mcp => self.enter_mcp(incoming, opened),
             },
@@ -242,7 +242,7 @@ impl Client {
                 match dialect {
                     Some(Dialect::Mcp) => self.refuse_mcp(incoming, fault),
                     None if self.has_spoken_mcp.load(Ordering::Relaxed) => self.refuse_mcp(incoming, fault),
-                    _ => self.push(Job::Refuse { incoming, fault }, weight),
+                    _ => self.push(DirectJob::Refuse { incoming, fault }, weight),
                 }
             }
         }
@@ -253,11 +253,11 @@ impl Client {
         let registration = match &opened.id {
             Some(id) => match self.calls.register(Some(id.clone()), Arc::clone(incoming.cancel())) {
                 Some(registration) => Some(registration),
-                None => return self.push(Job::Refuse { incoming, fault: id_taken() }, weight),
+                None => return self.push(DirectJob::Refuse { incoming, fault: id_taken() }, weight),
             },
             None => None,
         };
-        self.push(Job::Call { incoming, opened: Box::new(opened), registration }, weight)
+        self.push(DirectJob::Call { incoming, opened: Box::new(opened), registration }, weight)
     }
 
     /// Hands an MCP request to the SDK, unless its id is taken.
@@ -319,7 +319,7 @@ impl Client {
         if opened.dialect == Dialect::Control {
             return match self.cancel(&opened) {
                 Ok(()) => self.acknowledge(incoming),
-                Err(fault) => self.push(Job::RefuseUnanswered { incoming, fault }, weight),
+                Err(fault) => self.push(DirectJob::RefuseUnanswered { incoming, fault }, weight),
             };
         }
         let message = match &opened.cancels {
@@ -347,11 +347,11 @@ impl Client {
     /// A cancel that has an id of its own is answered, in its turn.
     fn control(&self, incoming: Incoming, opened: &Opened, weight: usize) -> bool {
         if opened.id.as_ref().is_some_and(|id| self.calls.contains(id)) {
-            return self.push(Job::Refuse { incoming, fault: id_taken() }, weight);
+            return self.push(DirectJob::Refuse { incoming, fault: id_taken() }, weight);
         }
         match self.cancel(opened) {
-            Ok(()) => self.push(Job::Acknowledge { incoming }, 0),
-            Err(fault) => self.push(Job::Refuse { incoming, fault }, weight),
+            Ok(()) => self.push(DirectJob::Acknowledge { incoming }, 0),
+            Err(fault) => self.push(DirectJob::Refuse { incoming, fault }, weight),
         }
     }
 
@@ -377,11 +377,11 @@ impl Client {
             return self.refuse_mcp(incoming, fault(Stage::Envelope));
         }
         let incoming = self.engine.unopened(&self.caller, &STDIO, None, size);
-        self.push(Job::Refuse { incoming, fault: fault(Stage::Size) }, 0)
+        self.push(DirectJob::Refuse { incoming, fault: fault(Stage::Size) }, 0)
     }
 
     /// Works the lane off.
-    async fn work(self: Arc<Self>, mut jobs: LaneReceiver<Job>) {
+    async fn work(self: Arc<Self>, mut jobs: LaneReceiver<DirectJob>) {
         // Jobs that never wait would otherwise keep other tasks off this thread.
         const TURN: usize = 64;
         let mut done = 0;
@@ -400,19 +400,21 @@ impl Client {
         self.outlet.flush();
     }
 
-    async fn answer(self: &Arc<Self>, job: Job) -> Result<(), OutletClosed> {
+    async fn answer(self: &Arc<Self>, job: DirectJob) -> Result<(), OutletClosed> {
         let reply = match job {
-            Job::Call { incoming, opened, registration } => self.call(incoming, *opened, registration).await,
-            Job::Refuse { incoming, fault } => {
+            DirectJob::Call { incoming, opened, registration } => {
+                self.call(incoming, *opened, registration).await
+            }
+            DirectJob::Refuse { incoming, fault } => {
                 let id = incoming.id().cloned();
                 let refused = incoming.refuse(fault).await;
                 Some(ReplyFrame::short(direct::reply(id.as_ref(), &refused)))
             }
-            Job::RefuseUnanswered { incoming, fault } => {
+            DirectJob::RefuseUnanswered { incoming, fault } => {
                 let _refused = incoming.refuse(fault).await;
                 None
             }
-            Job::Acknowledge { incoming } => {
+            DirectJob::Acknowledge { incoming } => {
                 const NOTHING: &str = "{}";
                 let id = incoming.id().cloned();
                 incoming.acknowledge("notification", NOTHING.len()).await;

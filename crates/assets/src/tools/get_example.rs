@@ -25,13 +25,13 @@ pub(crate) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Output {
-    Found(Found),
+    Found(ExampleResult),
     NotFound(NotFound),
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct Found {
+pub(crate) struct ExampleResult {
     ok: Yes,
     /// The example as it is in its file.
     #[serde(serialize_with = "shared")]
@@ -76,7 +76,7 @@ impl Tool for GetExample {
             }
             None => (String::new(), false),
         };
-        Ok(Output::Found(Found { ok: Yes, example: document, schema, validated }))
+        Ok(Output::Found(ExampleResult { ok: Yes, example: document, schema, validated }))
     }
 }
 

@@ -25,13 +25,13 @@ pub(crate) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Output {
-    Found(Found),
+    Found(SchemaResult),
     NotFound(NotFound),
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct Found {
+pub(crate) struct SchemaResult {
     ok: Yes,
     /// The JSON Schema as it is in its file.
     #[serde(serialize_with = "shared")]
@@ -67,7 +67,7 @@ impl Tool for GetSchema {
     async fn run(&self, input: Input, _: CallContext) -> Result<Output, Fault> {
         let schemas = self.0.schemas();
         Ok(match schemas.get(&input.name) {
-            Some(schema) => Output::Found(Found {
+            Some(schema) => Output::Found(SchemaResult {
                 ok: Yes,
                 schema: Arc::clone(&schema.document),
                 version: schema.version.clone(),

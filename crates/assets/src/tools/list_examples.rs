@@ -31,12 +31,12 @@ fn all() -> String {
 pub(crate) struct Output {
     ok: Yes,
     /// Sorted by component, then path.
-    examples: Vec<Entry>,
+    examples: Vec<ListedExample>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Entry {
+struct ListedExample {
     /// What kind of asset the example shows.
     component: String,
     /// The file, from the root; relative to the examples folder if that lies outside the root. get_example takes it.
@@ -59,7 +59,7 @@ impl Tool for ListExamples {
         let examples = self.0.examples().list().into_iter();
         let wanted =
             examples.filter(|example| input.component == ALL || input.component == example.component);
-        let entry = |example: &crate::examples::Example| Entry {
+        let entry = |example: &crate::examples::Example| ListedExample {
             component: example.component.clone(),
             path: example.listed_path.clone(),
         };

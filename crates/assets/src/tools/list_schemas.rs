@@ -16,12 +16,12 @@ pub(crate) struct ListSchemas(pub(crate) Arc<Assets>);
 pub(crate) struct Output {
     ok: Yes,
     /// Sorted by name, then version, then path.
-    schemas: Vec<Entry>,
+    schemas: Vec<ListedSchema>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Entry {
+struct ListedSchema {
     /// What to call the schema by.
     name: String,
     /// Empty if the schema states none.
@@ -43,7 +43,7 @@ impl Tool for ListSchemas {
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, _: NoArguments, _: CallContext) -> Result<Output, Fault> {
-        let entry = |schema: &crate::schema::Schema| Entry {
+        let entry = |schema: &crate::schema::Schema| ListedSchema {
             name: schema.name.clone(),
             version: schema.version.clone(),
             path: schema.listed_path.clone(),

@@ -41,7 +41,7 @@ fn yes() -> bool {
 #[serde(untagged)]
 pub(crate) enum Output {
     Stored(Stored),
-    Invalid(Invalid),
+    Invalid(RefusedAsset),
     Unsupported(Unsupported),
     Failed(BackendError),
 }
@@ -59,7 +59,7 @@ pub(crate) struct Stored {
 /// The asset does not match; nothing was sent.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct Invalid {
+pub(crate) struct RefusedAsset {
     ok: No,
     reason: ValidationFailed,
     /// What is wrong, sorted by path, then message; 1,000 at most.
@@ -188,7 +188,7 @@ impl PopulateBackend {
         asset: Value,
         schema: Option<String>,
         call: &CallContext,
-    ) -> Result<Option<Invalid>, Fault> {
+    ) -> Result<Option<RefusedAsset>, Fault> {
         let schemas = self.0.schemas();
         let named = asset.get(SCHEMA_REF).and_then(Value::as_str);
         // A schema that the asset names and nobody knows is no reason to judge it by another one.
@@ -198,7 +198,10 @@ impl PopulateBackend {
             (None, None) => (NESTED_ASSET.to_owned(), schemas.find(NESTED_ASSET)),
         };
         let Some(found) = found else {
-            return Ok(Some(Invalid::new(vec![Issue::schema_not_found()], schemas.unknown_message(&name))));
+            return Ok(Some(RefusedAsset::new(
+                vec![Issue::schema_not_found()],
+                schemas.unknown_message(&name),
+            )));
         };
         let name = found.document_name().to_owned();
         let errors = found.issues_in_call(Arc::new(asset), call).await?;
@@ -210,7 +213,7 @@ impl PopulateBackend {
             first.msg,
             errors.len(),
         );
-        Ok(Some(Invalid::new(errors, message)))
+        Ok(Some(RefusedAsset::new(errors, message)))
     }
 }
 
@@ -224,7 +227,7 @@ impl Output {
     }
 }
 
-impl Invalid {
+impl RefusedAsset {
     fn new(errors: Vec<Issue>, message: String) -> Self {
         Self { ok: No, reason: ValidationFailed::ValidationFailed, errors, message }
     }

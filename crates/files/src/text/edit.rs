@@ -4,7 +4,7 @@
 use pintle_contract::Fault;
 
 use super::{
-    find::{Finder, Found, is_line, lines_of, lines_to_find},
+    find::{Finder, Occurrence, is_line, lines_of, lines_to_find},
     range::{known_range, resolve_line, resolve_range},
     survey::{Sight, Survey, Terminator, count_lines, survey},
 };
@@ -120,7 +120,7 @@ pub(crate) fn append(
     Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
 }
 
-fn replacement(place: &Found, new: &str, survey: &Survey) -> Splice {
+fn replacement(place: &Occurrence, new: &str, survey: &Survey) -> Splice {
     let terminator = or_file(place.first, survey);
     let mut inserted = ended_lines(new, terminator);
     if !inserted.is_empty() {

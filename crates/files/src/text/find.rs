@@ -14,14 +14,14 @@ pub(crate) struct Finder<'a> {
     /// The lines that passed by last: where each begins, and how it ends.
     recent: std::collections::VecDeque<(u64, u64, Terminator)>,
     /// The places where it was found.
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<Occurrence>,
     /// How often.
     pub(crate) count: u64,
 }
 
 /// A place where a sequence of lines was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Occurrence {
     /// Its first line.
     pub(crate) line: u64,
     /// Where it begins.
@@ -103,7 +103,7 @@ impl<'a> Finder<'a> {
                 && let Some((number, start, first)) = self.recent.front().copied()
             {
                 let (end, last) = (line.end(), line.terminator);
-                self.found.push(Found { line: number, start, end, first, last });
+                self.found.push(Occurrence { line: number, start, end, first, last });
             }
         }
     }

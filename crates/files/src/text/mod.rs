@@ -10,6 +10,6 @@ mod read;
 mod survey;
 
 pub(crate) use edit::{Edit, append, insert, replace};
-pub(crate) use find::{Finder, Found, is_line, lines_to_find};
+pub(crate) use find::{Finder, Occurrence, is_line, lines_to_find};
 pub(crate) use read::{Read, read};
 pub(crate) use survey::{Line, Sight, survey};

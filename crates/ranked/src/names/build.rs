@@ -113,7 +113,7 @@ impl NamesBuilder {
         let buffer = budget / 2 / run_count.max(1);
         let mut heads = BinaryHeap::with_capacity(run_count);
         for reader in builders.iter().flat_map(|builder| builder.runs.readers(buffer)) {
-            let mut head = Head::new(reader);
+            let mut head = RunHead::new(reader);
             if head.advance()? {
                 heads.push(head);
             }
@@ -144,7 +144,7 @@ fn cut(name: &[u8]) -> &[u8] {
 }
 
 /// A run with its next definition. The greatest is the one to be taken next.
-struct Head<'a> {
+struct RunHead<'a> {
     reader: RunReader<'a>,
     leading: u64,
     name: Vec<u8>,
@@ -152,7 +152,7 @@ struct Head<'a> {
     definition: Definition,
 }
 
-impl<'a> Head<'a> {
+impl<'a> RunHead<'a> {
     fn new(reader: RunReader<'a>) -> Self {
         let definition = Definition { line: 0, column: 0, end_line: 0, kind: 0 };
         Self { reader, leading: 0, name: Vec::new(), file: 0, definition }
@@ -177,7 +177,7 @@ impl<'a> Head<'a> {
     }
 }
 
-impl Ord for Head<'_> {
+impl Ord for RunHead<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_name = || compare(&other.name, &self.name);
         let by_place = || (other.file, other.definition).cmp(&(self.file, self.definition));
@@ -185,16 +185,16 @@ impl Ord for Head<'_> {
     }
 }
 
-impl PartialOrd for Head<'_> {
+impl PartialOrd for RunHead<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head<'_> {
+impl PartialEq for RunHead<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Head<'_> {}
+impl Eq for RunHead<'_> {}

@@ -73,7 +73,7 @@ fn merge_bucket(runs: &[Run], files: &[File], first_byte: usize, blocks: u32) ->
     }
     let mut cursors = Vec::with_capacity(runs.len());
     for (run, part) in runs.iter().zip(&bytes) {
-        let mut cursor = Cursor { rest: part, key: 0, first_block: run.first_block };
+        let mut cursor = RunCursor { rest: part, key: 0, first_block: run.first_block };
         if cursor.advance() {
             cursors.push(cursor);
         }
@@ -93,13 +93,13 @@ fn merge_bucket(runs: &[Run], files: &[File], first_byte: usize, blocks: u32) ->
 }
 
 /// A place in one bucket of one run.
-struct Cursor<'a> {
+struct RunCursor<'a> {
     rest: &'a [u8],
     key: u32,
     first_block: u32,
 }
 
-impl Cursor<'_> {
+impl RunCursor<'_> {
     /// Reads the next key; false at the end.
     fn advance(&mut self) -> bool {
         match take_varint(&mut self.rest) {

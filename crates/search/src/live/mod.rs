@@ -119,7 +119,7 @@ pub(crate) enum Watching {
 pub(crate) struct Live {
     root: Arc<Root>,
     store: Store,
-    state: Mutex<State>,
+    state: Mutex<LiveState>,
     /// Paths that were changed through the tools.
     noted: Mutex<HashSet<Vec<u8>>>,
     /// Anything may have been changed, so where nobody watches the root has to be walked.
@@ -127,7 +127,7 @@ pub(crate) struct Live {
 }
 
 #[derive(Default)]
-struct State {
+struct LiveState {
     opened: Option<Opened>,
     overlay: Arc<Overlay>,
     watcher: Option<Watcher>,
@@ -138,7 +138,7 @@ struct State {
     generation: Option<(u64, u64)>,
 }
 
-impl State {
+impl LiveState {
     /// The largest file that is searched: what has changed is judged as what has not.
     fn limit(&self) -> u64 {
         self.opened.as_ref().map_or(0, |opened| opened.manifest.limit)
@@ -232,7 +232,11 @@ impl Live {
         self.state().opened = None;
     }
 
-    fn refresh(&self, state: &mut State, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Snapshot, Unready> {
+    fn refresh(
+        &self,
+        state: &mut LiveState,
+        has_ended: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Snapshot, Unready> {
         self.reopen(state)?;
         let Some(opened) = &state.opened else { return Err(Unready::Missing) };
         let index = Arc::clone(&opened.index);
@@ -255,7 +259,7 @@ impl Live {
     }
 
     /// Opens the present generation if it is not the one that is open.
-    fn reopen(&self, state: &mut State) -> Result<(), Unready> {
+    fn reopen(&self, state: &mut LiveState) -> Result<(), Unready> {
         if let Some(opened) = &state.opened
             && self.store.is_present(&opened.source)
             && opened.index.is_whole()?
@@ -265,7 +269,7 @@ impl Live {
         state.opened = None;
         let Some(Generation { index, manifest, source }) = self.store.open()? else {
             // Without an index nothing is kept fresh.
-            *state = State::default();
+            *state = LiveState::default();
             return Ok(());
         };
         let mut overlay = Overlay::clone(&state.overlay);
@@ -285,7 +289,7 @@ impl Live {
     /// Takes in all that has happened.
     fn take_in(
         &self,
-        state: &mut State,
+        state: &mut LiveState,
         index: &Index,
         mut paths: Vec<Vec<u8>>,
         has_ended: &(dyn Fn() -> bool + Sync),
@@ -318,7 +322,7 @@ impl Live {
 
     fn walk_all(
         &self,
-        state: &mut State,
+        state: &mut LiveState,
         index: &Index,
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), Unready> {
@@ -357,7 +361,7 @@ impl Live {
 
     fn walk_some(
         &self,
-        state: &mut State,
+        state: &mut LiveState,
         index: &Index,
         paths: Vec<Vec<u8>>,
         has_ended: &(dyn Fn() -> bool + Sync),
@@ -394,7 +398,7 @@ impl Live {
     /// Lays what a walk found over the index.
     fn lay(
         &self,
-        state: &mut State,
+        state: &mut LiveState,
         index: &Index,
         walk: Walk,
         within: Option<&Within>,
@@ -408,7 +412,7 @@ impl Live {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -67,7 +67,8 @@ impl Stepwise {
         let automaton = self.0.forward();
         let mut cache = automaton.create_cache();
         let start = automaton.start_state_forward(&mut cache, &Input::new(line));
-        let mut run = Run { automaton, state: start.map_err(|_| Unanswered::Unknown)?, cache: &mut cache };
+        let mut run =
+            Attempt { automaton, state: start.map_err(|_| Unanswered::Unknown)?, cache: &mut cache };
         let mut end = None;
         for (place, byte) in line.iter().enumerate() {
             if place % STEP == 0 && has_ended() {
@@ -89,7 +90,8 @@ impl Stepwise {
         let mut cache = automaton.create_cache();
         let input = Input::new(line).range(..end).anchored(Anchored::Yes);
         let state = automaton.start_state_reverse(&mut cache, &input);
-        let mut run = Run { automaton, state: state.map_err(|_| Unanswered::Unknown)?, cache: &mut cache };
+        let mut run =
+            Attempt { automaton, state: state.map_err(|_| Unanswered::Unknown)?, cache: &mut cache };
         let mut start = None;
         for (place, byte) in line[..end].iter().enumerate().rev() {
             if place % STEP == 0 && has_ended() {
@@ -106,7 +108,7 @@ impl Stepwise {
 }
 
 /// An automaton on its way.
-struct Run<'a> {
+struct Attempt<'a> {
     automaton: &'a DFA,
     cache: &'a mut Cache,
     state: LazyStateID,
@@ -118,7 +120,7 @@ enum Step {
     Dead,
 }
 
-impl Run<'_> {
+impl Attempt<'_> {
     fn step(&mut self, byte: u8) -> Result<Step, Unanswered> {
         let state = self.automaton.next_state(self.cache, self.state, byte);
         self.state = state.map_err(|_| Unanswered::Unknown)?;

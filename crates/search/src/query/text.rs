@@ -47,7 +47,7 @@ pub(crate) fn search_text(
         &snapshot.index,
         &mut jobs,
         || Looker::new(root, query.pattern, wants, snapshot.manifest.limit, has_ended),
-        || Hits { query, found: Vec::new(), most, seen: Seen::default() },
+        || HitCollector { query, found: Vec::new(), most, seen: Seen::default() },
         |mut gathered| {
             hits.append(&mut gathered.found);
             seen.join(gathered.seen);
@@ -83,14 +83,14 @@ pub(crate) struct Found {
 }
 
 /// Gathers hits.
-struct Hits<'a> {
+struct HitCollector<'a> {
     query: &'a TextQuery<'a>,
     found: Vec<Found>,
     most: usize,
     seen: Seen,
 }
 
-impl Gather for Hits<'_> {
+impl Gather for HitCollector<'_> {
     fn line(&mut self, path: &[u8], line: Line<'_>) -> bool {
         let is_before = |from: &Cursor| path == from.path && line.number <= from.line;
         if self.query.from.is_some_and(is_before) {

@@ -23,12 +23,12 @@ pub(crate) struct Input {
     path: Option<String>,
     /// `incremental`, the default, reads what has changed; `full` reads everything.
     #[serde(default)]
-    mode: Mode,
+    mode: ModeInput,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
+pub(crate) enum ModeInput {
     #[default]
     Incremental,
     Full,
@@ -85,8 +85,8 @@ impl Tool for IndexBuild {
         let search = Arc::clone(&self.0);
         let path = input.path.as_deref().map(parse).transpose()?;
         let mode = match input.mode {
-            Mode::Incremental => build::Mode::Incremental,
-            Mode::Full => build::Mode::Full,
+            ModeInput::Incremental => build::Mode::Incremental,
+            ModeInput::Full => build::Mode::Full,
         };
         let work = move |call: &CallContext| {
             let built = search.build(mode, path.as_ref(), &Told(call))?;

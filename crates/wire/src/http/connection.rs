@@ -118,16 +118,16 @@ async fn has_left(socket: &OwnedFd) {
 /// One connection, as others see it: it can be asked whether it is idle, and closed whatever is still to be
 /// sent. Travels with its requests.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Shared>);
+pub(crate) struct Connection(Arc<ConnectionState>);
 
-struct Shared {
+struct ConnectionState {
     closed: CancellationToken,
     /// When it became idle, in the server's count of milliseconds; 0 while it is busy.
     idle_since: AtomicU64,
     started: Instant,
 }
 
-impl Shared {
+impl ConnectionState {
     fn begin(&self) {
         self.idle_since.store(0, Ordering::Relaxed);
     }
@@ -149,7 +149,7 @@ impl Connection {
     /// A connection that has not asked for anything yet.
     pub(crate) fn new(started: Instant) -> Self {
         let now = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Self(Arc::new(Shared {
+        Self(Arc::new(ConnectionState {
             closed: CancellationToken::new(),
             idle_since: AtomicU64::new(now.max(1)),
             started,

@@ -31,12 +31,12 @@ const HELD_BYTES: usize = 64 << 10;
 pub(crate) struct EventStream {
     number: u64,
     unread: Arc<UnreadReplies>,
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct StreamState {
     events: VecDeque<Event>,
     /// How many bytes the events besides the reply have.
     bytes: usize,
@@ -298,12 +298,12 @@ impl EventStream {
         Reader::new(Arc::clone(self), generation, after, style)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl StreamState {
     fn add(&mut self, frame: String) {
         self.count += 1;
         self.events.push_back(Event { number: self.count, json: frame.into() });
