@@ -347,8 +347,9 @@ fn the_end_of_the_server_ends_its_background_build() {
     fill_large(&world);
     let mut server = world.start();
     search(&mut server, "literal", "absent");
-    wait_until("the build has begun", || world.state().join("index").exists());
-    wait_until("the build has its lock", || world.index().join("lock").exists());
+    wait_until("the build has its lock", || {
+        world.index_if_any().is_some_and(|index| index.join("lock").exists())
+    });
     server.finish();
     let lock = fs::File::open(world.index().join("lock")).expect("a lock");
     lock.try_lock().expect("nobody builds any more");

@@ -74,10 +74,15 @@ impl World {
 
     /// The folder of the one index in the state folder.
     pub(crate) fn index(&self) -> PathBuf {
-        let mut entries = fs::read_dir(self.state().join("index")).expect("indexes");
-        let index = entries.next().expect("an index").expect("an entry").path();
+        self.index_if_any().expect("an index")
+    }
+
+    /// The folder of the one index in the state folder, if its first build has got that far.
+    pub(crate) fn index_if_any(&self) -> Option<PathBuf> {
+        let mut entries = fs::read_dir(self.state().join("index")).ok()?;
+        let index = entries.next()?.expect("an entry").path();
         assert!(entries.next().is_none(), "there is one index");
-        index
+        Some(index)
     }
 
     /// Runs a command of the binary on this root.

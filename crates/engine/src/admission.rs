@@ -114,7 +114,7 @@ impl Admission {
                 result: Some(self.permit(result)),
             });
         }
-        let _place = self.take_place()?;
+        let _queued = self.enter_queue()?;
         let admitted = async {
             let turn = match limit {
                 Some(limit) => Some(Arc::clone(limit).acquire_owned().await?),
@@ -156,10 +156,10 @@ impl Admission {
         }
     }
 
-    fn take_place(&self) -> Result<Place<'_>, Fault> {
-        let place = Place(&self.waiting);
+    fn enter_queue(&self) -> Result<Queued<'_>, Fault> {
+        let queued = Queued(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::AcqRel) < self.waiting_limit {
-            return Ok(place);
+            return Ok(queued);
         }
         let (running, waiting) = (self.running_limit, self.waiting_limit);
         Err(Fault::new(
@@ -171,10 +171,10 @@ impl Admission {
     }
 }
 
-/// A place in the queue, given back when dropped.
-struct Place<'a>(&'a AtomicUsize);
+/// A call in the queue, which it leaves when this is dropped.
+struct Queued<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

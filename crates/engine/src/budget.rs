@@ -51,7 +51,7 @@ impl Reservation {
 }
 
 impl ReplyBudget {
-    /// A budget of so many bytes, an eighth of which is for replies that are not large. A result that finds no room
+    /// A budget of so many bytes, an eighth of which is for replies that are not large. A result that finds no capacity
     /// within `patience` is given up.
     pub(crate) fn new(bytes: usize, patience: Duration) -> Self {
         let bytes = bytes.min(u32::MAX as usize);
@@ -123,7 +123,7 @@ impl ReplyBudget {
     }
 }
 
-/// The fault of a call whose result has no room, because clients leave too much unread.
+/// The fault of a call whose result finds no memory, because clients leave too much unread.
 pub fn unread_replies() -> Fault {
     Fault::new(ErrorCode::QueueOverloaded, "replies that clients have not read fill the memory for replies")
         .at(Stage::Admission)

@@ -10,7 +10,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that tells the time, or one that stands still.
+    /// A clock with the real time, or one that stands still.
     pub fn new(deterministic: bool) -> Self {
         let seed = getrandom::u64().unwrap_or_else(|_| std::process::id().into());
         Self { deterministic, random_state: AtomicU64::new(seed) }

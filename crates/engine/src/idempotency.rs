@@ -50,7 +50,7 @@ enum CallState {
 
 /// What a key says of a call.
 pub(crate) enum Known<'a> {
-    /// Nothing: run it, and tell the ticket how it ended.
+    /// Nothing: run it, and finish the ticket with its outcome.
     Nothing(Ticket<'a>),
     /// It has run: this is how it ended.
     Outcome { outcome: Outcome, attempt: u32 },

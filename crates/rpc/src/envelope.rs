@@ -83,8 +83,8 @@ pub fn open(
     mode: EnvelopeMode,
 ) -> Result<Message, Refused> {
     let text = std::str::from_utf8(frame).map_err(|error| {
-        let place = error.valid_up_to() + 1;
-        let message = format!("the frame is not UTF-8: byte {place} is wrong");
+        let byte = error.valid_up_to() + 1;
+        let message = format!("the frame is not UTF-8: byte {byte} is wrong");
         Refused { id: None, method: None, fault: Fault::invalid(Stage::Parse, message) }
     })?;
     let mut fields = read_fields(text)?;
@@ -216,8 +216,8 @@ impl Fields<'_> {
             None => (0, 0),
         };
         let before = || inexact_number(&text[..start]);
-        let place = before().or_else(|| Some(end + inexact_number(&text[end..])?))?;
-        let column = text[..place].chars().count() + 1;
+        let offset = before().or_else(|| Some(end + inexact_number(&text[end..])?))?;
+        let column = text[..offset].chars().count() + 1;
         let message = format!("the number at column {column} cannot be held exactly, so it is not taken");
         Some(
             Fault::invalid(Stage::Envelope, message)
@@ -273,13 +273,13 @@ fn glimpse(text: &str, fault: Fault) -> Result<Refused, Fault> {
 
 /// What is wrong with a frame and where, without quoting it.
 fn parse_message(error: &serde_json::Error, verdict: &str) -> String {
-    let place = if error.line() > 1 {
+    let position = if error.line() > 1 {
         format!("line {}, column {}", error.line(), error.column())
     } else {
         format!("column {}", error.column())
     };
     if error.is_eof() {
-        return format!("the frame {verdict}: it ends too early, at {place}");
+        return format!("the frame {verdict}: it ends too early, at {position}");
     }
     let text = error.to_string();
     let reasons = [
@@ -290,7 +290,7 @@ fn parse_message(error: &serde_json::Error, verdict: &str) -> String {
         ("trailing characters", "something follows the object"),
     ];
     let reason = reasons.iter().find(|(found, _)| text.starts_with(found));
-    format!("the frame {verdict}: {} at {place}", reason.map_or("syntax error", |(_, told)| told))
+    format!("the frame {verdict}: {} at {position}", reason.map_or("syntax error", |(_, message)| message))
 }
 
 struct FieldsVisitor;

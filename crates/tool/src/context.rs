@@ -53,7 +53,7 @@ impl Caller {
             .details(serde_json::json!({"scope": access.to_string()})))
     }
 
-    /// What tells this caller from any other.
+    /// What distinguishes this caller from any other.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -127,7 +127,7 @@ impl CallContext {
         &self.parts.caller
     }
 
-    /// Tells the caller how far the work is.
+    /// Reports to the caller how far the work is.
     pub fn progress(&self) -> &Progress {
         &self.parts.progress
     }
@@ -143,7 +143,7 @@ impl CallContext {
     }
 
     /// To be asked once, right before a change that cannot be undone. If this says yes, the call can be neither
-    /// cancelled nor timed out any more, and its caller is told what came of it; if no, nothing may happen.
+    /// cancelled nor timed out any more, and its caller gets what came of it; if no, nothing may happen.
     pub fn commit(&self) -> bool {
         self.parts.cancel.commit()
     }

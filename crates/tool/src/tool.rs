@@ -156,14 +156,14 @@ pub struct Failure {
 pub struct Answer {
     /// The result object.
     pub value: Value,
-    /// Set if the object tells of a failure.
+    /// Set if the object reports a failure.
     pub failure: Option<Failure>,
     /// Whether it takes long to check and to write.
     pub is_large: bool,
 }
 
 impl Answer {
-    /// Whether it tells of a failure after something was changed all the same.
+    /// Whether it reports a failure after something was changed all the same.
     pub fn took_effect(&self) -> bool {
         self.failure.as_ref().is_some_and(|failure| failure.took_effect)
     }

@@ -2,12 +2,12 @@
 //!
 //! Short frames are gathered in one buffer while the thread writes another, so a burst of them costs few system calls,
 //! and a reader that stops reading holds up nothing but its own stream. The buffer is bounded: who writes more waits, or
-//! is told that it is full.
+//! learns that it is full.
 //!
 //! A large frame is queued as it is, without a copy, and holds its reservation in the reply budget until it is written.
 //! Of a client that does not read, the large frames that wait can be evicted: a short frame takes the place of each.
 //!
-//! Waking a thread takes longer than writing a small frame. Where a stream can tell that it would take one
+//! Waking a thread takes longer than writing a small frame. Where a stream can say that it would take one
 //! without waiting, and nothing else is on its way, whoever flushes writes it.
 
 use std::{
@@ -63,9 +63,9 @@ impl LogSink for Outlet {
 
 struct OutletShared {
     state: Mutex<OutletState>,
-    /// Tells the thread that there is something to write.
+    /// Wakes the thread: there is something to write.
     work: Condvar,
-    /// Tells writers that the buffer has capacity again, and flushers that all is written.
+    /// Wakes writers when the buffer has capacity again, and flushers when all is written.
     drained: Notify,
     idle: Condvar,
     closed: CancellationToken,

@@ -54,7 +54,7 @@ pub fn standard_error() -> io::Result<PatientFile> {
     own(rustix::stdio::stderr())
 }
 
-/// Writes a little to standard output, if that can be done at once; none if that cannot be known. A pipe that has room
+/// Writes a little to standard output, if that can be done at once; none if that cannot be known. A pipe that has capacity
 /// takes a page whole.
 pub fn standard_output_at_once()
 -> io::Result<Option<impl Fn(&[u8]) -> io::Result<bool> + Send + Sync + 'static>> {

@@ -1,4 +1,4 @@
-//! For whoever looks after the server.
+//! Health, readiness and metrics, for operators.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl HttpMetrics {
         }
     }
 
-    pub(crate) fn count(&self, place: &str, status: StatusCode) {
-        self.requests.with_label_values(&[place, status.as_str()]).inc();
+    pub(crate) fn count(&self, path: &str, status: StatusCode) {
+        self.requests.with_label_values(&[path, status.as_str()]).inc();
     }
 }

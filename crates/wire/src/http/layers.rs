@@ -98,11 +98,11 @@ async fn request_id(
 }
 
 async fn count(State(shared): State<Arc<ServerState>>, request: Request<Body>, next: Next) -> Response<Body> {
-    // Only places that there are: a client must not be able to make up labels.
-    let place = ["/mcp", "/rpc", "/metrics", "/healthz", "/readyz"];
-    let place = place.into_iter().find(|place| *place == request.uri().path()).unwrap_or("other");
+    // Only paths that there are: a client must not be able to make up labels.
+    let paths = ["/mcp", "/rpc", "/metrics", "/healthz", "/readyz"];
+    let path = paths.into_iter().find(|path| *path == request.uri().path()).unwrap_or("other");
     let response = next.run(request).await;
-    shared.metrics.count(place, response.status());
+    shared.metrics.count(path, response.status());
     response
 }
 

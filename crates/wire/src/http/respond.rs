@@ -21,7 +21,7 @@ const EVENTS: &str = "text/event-stream";
 /// How long a reply may take to be sent as plain JSON.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// Answers with what the stream says. `watch` is told if the client leaves before the reply, with
+/// Answers with what the stream says. `gone` is called if the client leaves before the reply, with
 /// whether it could come back for it.
 pub(crate) async fn respond(
     stream: &Arc<EventStream>,
@@ -83,17 +83,17 @@ mod tests {
 
     const EITHER: Accepts = Accepts { json: true, events: true };
 
-    /// Answers a request whose stream is told something after a minute, which passes at once.
+    /// Answers a request on whose stream something happens after a minute, which passes at once.
     async fn response_to(
         stream: &Arc<EventStream>,
         after_a_minute: impl Fn(&Arc<EventStream>),
     ) -> Response<Body> {
         let answered = respond(stream, EITHER, ReadStyle::default(), |_| {});
-        let told = async {
+        let later = async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             after_a_minute(stream);
         };
-        tokio::join!(answered, told).0
+        tokio::join!(answered, later).0
     }
 
     #[tokio::test(start_paused = true)]

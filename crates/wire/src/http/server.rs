@@ -38,11 +38,11 @@ pub struct HttpOptions {
     pub max_request_bytes: usize,
     /// How long a client may take nothing of what is written to it.
     pub write_timeout: Duration,
-    /// Tell progress of direct calls also when it is not asked for.
+    /// Report progress of direct calls also when it is not asked for.
     pub progress_always: bool,
     /// Who may call besides the machine's own pages.
     pub origins: Origins,
-    /// How many connections may be open at the same time. The one that was idle longest makes room for the
+    /// How many connections may be open at the same time. The one that was idle longest is closed for the
     /// next; if all are busy, it waits.
     pub connections: usize,
 }
@@ -118,7 +118,7 @@ impl HttpServer {
         self.address
     }
 
-    /// Resolves when the server was told to stop and every connection is closed.
+    /// Resolves when the server was stopped and every connection is closed.
     pub async fn ended(&mut self) {
         self.tasks.wait().await;
     }
@@ -149,18 +149,18 @@ async fn accept(
 ) {
     let started = Instant::now();
     let all = Arc::new(Connections::default());
-    let places = Arc::new(Semaphore::new(most));
+    let capacity = Arc::new(Semaphore::new(most));
     loop {
         let next = async {
             let socket = take_one(&listener).await;
-            if places.available_permits() == 0 {
+            if capacity.available_permits() == 0 {
                 all.close_the_longest_idle();
             }
-            (socket, Arc::clone(&places).acquire_owned().await)
+            (socket, Arc::clone(&capacity).acquire_owned().await)
         };
-        let (socket, place) = tokio::select! {
+        let (socket, permit) = tokio::select! {
             () = stopping.cancelled() => return,
-            (socket, Ok(place)) = next => (socket, place),
+            (socket, Ok(permit)) = next => (socket, permit),
         };
         let connection = Connection::new(started);
         let number = all.enter(connection.clone());
@@ -171,7 +171,7 @@ async fn accept(
             connection::serve(socket, router, connection, write_timeout, stopping).await;
             open.dec();
             all.leave(number);
-            drop(place);
+            drop(permit);
         });
     }
 }
@@ -195,7 +195,7 @@ impl Connections {
         self.lock().1.remove(&number);
     }
 
-    /// Makes room for whoever comes next, if there is one that nobody uses.
+    /// Closes the connection that was idle longest, if there is an idle one, for whoever comes next.
     fn close_the_longest_idle(&self) {
         let all = self.lock();
         let idle = all.1.values().filter_map(|connection| Some((connection.idle_since()?, connection)));

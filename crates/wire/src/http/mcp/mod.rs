@@ -251,7 +251,7 @@ pub(crate) async fn get(State(shared): State<Arc<ServerState>>, request: Request
     };
     let last = headers.get(LAST_EVENT_ID).map(|last| last.to_str().unwrap_or_default());
     let (stream, after) = match last {
-        // What another reader has had is not told again, unless it is asked for.
+        // What another reader has had is not sent again, unless it is asked for.
         None => (Arc::clone(&session.standalone), session.standalone.delivered()),
         Some(last) => {
             let id = EventId::read(last);

@@ -105,7 +105,7 @@ impl Listener for Arc<EventStream> {
 }
 
 impl EventStream {
-    /// A stream; its number tells it from others of the same session.
+    /// A stream; its number distinguishes it from others of the same session.
     pub(crate) fn new(number: u64, unread: Arc<UnreadReplies>) -> Arc<Self> {
         Arc::new(Self { number, unread, state: Mutex::default(), changed: Notify::new() })
     }
