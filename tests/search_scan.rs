@@ -148,13 +148,16 @@ fn a_scan_opens_and_counts_no_file_that_its_caller_may_not_read() {
     command.arg(pintle().get_program()).args(["serve", "--root"]).arg(world.root());
     command.args(["--scope", "read:/open/"]);
     command.env("PINTLE_STATE_DIR", world.state()).env("MCP_READY_FILE", world.path("ready"));
+    // A hint has as much time as its search took, which may be too little on a busy machine: one of several has enough.
+    const HINTS: usize = 8;
     let asked = [
-        json!({"query": "needle", "top": 1000}),
-        json!({"query": "NEEDLE"}),
-        json!({"query": "needle", "count": true}),
-        json!({"query": "needle", "path": "b/secret/closed_1.txt"}),
-        json!({"query": "needle", "path": "closed_1.txt"}),
-    ];
+        vec![json!({"query": "NEEDLE"}); HINTS],
+        vec![json!({"query": "needle", "top": 1000})],
+        vec![json!({"query": "needle", "count": true})],
+        vec![json!({"query": "needle", "path": "b/secret/closed_1.txt"})],
+        vec![json!({"query": "needle", "path": "closed_1.txt"})],
+    ]
+    .concat();
     let input: String = asked
         .iter()
         .enumerate()
@@ -171,14 +174,17 @@ fn a_scan_opens_and_counts_no_file_that_its_caller_may_not_read() {
         answers[usize::try_from(frame["id"].as_u64().expect("an id")).expect("small")] =
             frame["result"].clone();
     }
+    let (hints, answers) = answers.split_at(HINTS);
+    let mut hints = hints.iter().filter_map(|answer| answer["hint"].as_str()).peekable();
+    assert!(hints.peek().is_some(), "no search had time for a hint");
+    assert!(hints.all(|hint| hint.contains("50 lines")));
     assert_eq!((&answers[0]["total"], &answers[0]["coverage"]["files"]), (&json!(50), &json!(50)));
     assert!(answers[0]["coverage"]["skipped"].as_object().expect("reasons").is_empty(), "{}", answers[0]);
-    assert!(answers[1]["hint"].as_str().is_some_and(|hint| hint.contains("50 lines")), "{}", answers[1]);
     assert_eq!(
-        (&answers[2]["total"], &answers[2]["files"].as_array().map(Vec::len)),
+        (&answers[1]["total"], &answers[1]["files"].as_array().map(Vec::len)),
         (&json!(50), &Some(50))
     );
-    for answer in &answers[3..] {
+    for answer in &answers[2..] {
         assert_eq!(answer["total"], json!(0), "{answer}");
         let told = answer.to_string().replace("b/secret/closed_1.txt", "").replace("closed_1.txt", "");
         assert!(!told.contains("secret") && !told.contains("closed"), "{answer}");
