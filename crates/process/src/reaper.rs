@@ -8,9 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, waitpid};
 
-use crate::tree::{self, Stat};
+use crate::tree::{self, OwnChildren, Stat};
 
 /// Whether this process has children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub(crate) enum Remains {
     Something,
 }
 
-/// How often in a row new processes may be found before those that are known are killed.
-const CHASES: usize = 200;
+/// How long a round may look for new processes before those that are known are killed.
+const ROUND: Duration = Duration::from_millis(50);
 
 /// How long the server itself kills what a dead supervisor left.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(5);
@@ -82,27 +82,67 @@ pub(crate) fn signal_all(leader: Option<Pid>, signal: Signal) {
     signal_each(&found, outside.copied(), signal);
 }
 
-/// Stops everything below this process until nothing new is found, and kills it. A process that forks while it is
-/// looked for is found in the end: what is stopped forks no more. Says whether nothing new was found at last.
-pub(crate) fn kill_round(leader: Option<Pid>) -> bool {
-    let mut is_all = false;
-    let mut known: HashSet<Pid> = HashSet::new();
-    let mut found = Vec::new();
-    for _ in 0..CHASES {
-        found = tree::descendants();
-        let new: Vec<_> = found.iter().filter(|(pid, _)| !known.contains(pid)).copied().collect();
-        if new.is_empty() {
-            is_all = true;
-            break;
+/// What a process that kills everything below itself has waited for.
+pub(crate) struct Reaped {
+    /// Numbers that may be another process's by now.
+    pub(crate) pids: Vec<Pid>,
+    /// A process group that is below this process: its leader has not been waited for.
+    pub(crate) group: Option<Pid>,
+}
+
+/// One round of killing everything below this process but for the children that are spared: stop what is found until
+/// nothing new is found, then kill it. What is stopped forks no more, and what has ended is waited for all the time
+/// (`reap`), so the dead do not fill the list in which the living are looked for. Says whether nothing new was found.
+pub(crate) fn kill_round(
+    own: &OwnChildren,
+    is_spared: impl Fn(Pid) -> bool,
+    mut reap: impl FnMut() -> Reaped,
+) -> bool {
+    let deadline = Instant::now() + ROUND;
+    let mut stopped: HashSet<Pid> = HashSet::new();
+    let mut group;
+    let (is_all, found) = loop {
+        let reaped = reap();
+        reaped.pids.iter().for_each(|pid| _ = stopped.remove(pid));
+        group = reaped.group;
+        if let Some(group) = group {
+            // All of a group at once; one without processes that can be signalled is fine.
+            let _ = kill_process_group(group, Signal::STOP);
+        }
+        let children: Vec<Pid> = own.list().into_iter().filter(|child| !is_spared(*child)).collect();
+        let new: Vec<Pid> = children.iter().filter(|child| !stopped.contains(child)).copied().collect();
+        signal_children(&new, Signal::STOP);
+        stopped.extend(&new);
+        let is_late = Instant::now() > deadline;
+        if !new.is_empty() && !is_late {
+            // Whoever loses its parent becomes a child of this process: it is looked for here first, because this list
+            // is read in a moment and a process that only forks and ends is there for no longer.
+            continue;
+        }
+        let found = tree::below(children.iter().map(|child| (*child, getpid())).collect());
+        let new: Vec<_> = found.iter().filter(|(pid, _)| !stopped.contains(pid)).copied().collect();
+        if new.is_empty() || is_late {
+            break (new.is_empty(), found);
         }
         signal_each(&found, new.iter().copied(), Signal::STOP);
-        known.extend(new.iter().map(|(pid, _)| pid));
-    }
-    if let Some(group) = leader {
+        stopped.extend(new.iter().map(|(pid, _)| pid));
+    };
+    if let Some(group) = group {
         let _ = kill_process_group(group, Signal::KILL);
     }
-    signal_each(&found, found.iter().copied(), Signal::KILL);
+    let (children, others): (Vec<_>, Vec<_>) = found.iter().partition(|(_, parent)| *parent == getpid());
+    signal_children(&children.into_iter().map(|(pid, _)| pid).collect::<Vec<_>>(), Signal::KILL);
+    signal_each(&found, others.into_iter(), Signal::KILL);
     is_all
+}
+
+/// Sends a signal to children of this process. As long as it has not waited for a child, the child's number is no other
+/// process's.
+fn signal_children(children: &[Pid], signal: Signal) {
+    for child in children {
+        // One that has ended, or is another user's, is found again.
+        let _ = kill_process(*child, signal);
+    }
 }
 
 /// The processes below this one that run.
@@ -122,13 +162,24 @@ fn signal_each(tree: &[(Pid, Pid)], which: impl Iterator<Item = (Pid, Pid)>, sig
 /// Kills every process below this one but for these children and what is below them, and takes their exit codes. Says
 /// how many are left after a while.
 pub(crate) fn kill_children_but(spared: &HashSet<Pid>) -> usize {
-    let find = || {
-        let children = tree::children(getpid()).unwrap_or_default();
-        let orphans = children.into_iter().filter(|child| !spared.contains(child));
-        tree::below(orphans.map(|orphan| (orphan, getpid())).collect())
-    };
-    // Only those that are this process's own can be waited for; the others become so.
-    kill_found(find, |pid| _ = waitpid(Some(pid), WaitOptions::NOHANG))
+    let deadline = Instant::now() + SWEEP_PATIENCE;
+    let own = OwnChildren::of_all_threads();
+    let orphans = || own.list().into_iter().filter(|child| !spared.contains(child)).collect::<Vec<_>>();
+    loop {
+        let reap = || {
+            // Only the orphans: the exit codes of the others are for those that wait for them.
+            let ended = orphans().into_iter();
+            let ended = ended.filter(|pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_))));
+            Reaped { pids: ended.collect(), group: None }
+        };
+        kill_round(&own, |child| spared.contains(&child), reap);
+        reap();
+        let left = orphans().len();
+        if left == 0 || Instant::now() > deadline {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Kills the processes of a session. Says how many are left after a while.

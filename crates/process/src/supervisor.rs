@@ -16,6 +16,7 @@ use std::{
         },
     },
     process::{Command, ExitCode, ExitStatus, Stdio},
+    rc::Rc,
     time::{Duration, Instant},
 };
 
@@ -28,17 +29,19 @@ use rustix::{
 use crate::{
     command::{CommandSpec, Exit, StartFailure},
     message::{KILL, Report, read_spec},
-    reaper::{self, Remains},
+    reaper::{self, Reaped, Remains},
+    tree::OwnChildren,
 };
 
 /// How often the supervisor looks for orphans that have ended while the command still runs.
-const REAP_INTERVAL: Duration = Duration::from_secs(1);
+const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often it looks for the command's end where the system has no descriptor of a process.
-const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+/// The same while orphans end, and how often it looks for the command's end where the system has no descriptor of a
+/// process.
+const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The longest pause between two looks at what is ending.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// After this time of killing without success, it is reported.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
@@ -72,6 +75,7 @@ struct Supervisor {
     order: Order,
     /// The command itself, until it has ended and its exit code was taken.
     command: Option<Pid>,
+    own: Rc<OwnChildren>,
 }
 
 impl Supervisor {
@@ -80,7 +84,8 @@ impl Supervisor {
         let _ = setsid();
         reaper::become_subreaper()?;
         let control: OwnedFd = rustix::stdio::stdin().try_clone_to_owned()?;
-        Ok(Self { control: control.into(), order: Order::GoOn, command: None })
+        let own = Rc::new(OwnChildren::of_one_thread());
+        Ok(Self { control: control.into(), order: Order::GoOn, command: None, own })
     }
 
     fn run(&mut self) {
@@ -110,10 +115,14 @@ impl Supervisor {
     /// Waits until the command has ended, or is to be ended.
     fn wait_for_command(&mut self) -> Remains {
         let ending = self.command.and_then(reaper::watch_end);
-        let interval = if ending.is_some() { REAP_INTERVAL } else { LOOK_INTERVAL };
+        let longest = if ending.is_some() { REAP_INTERVAL } else { LOOK_INTERVAL };
+        let mut interval = longest;
         loop {
             self.listen(interval, ending.as_ref());
-            let remains = self.reap();
+            let mut ended = Vec::new();
+            let remains = self.reap_into(&mut ended);
+            // Where some end, more may: what forks and ends all the time would fill the table of processes.
+            interval = if ended.is_empty() { (2 * interval).min(longest) } else { LOOK_INTERVAL };
             if remains == Remains::Nothing || self.command.is_none() || self.order != Order::GoOn {
                 return remains;
             }
@@ -142,7 +151,7 @@ impl Supervisor {
         let started = Instant::now();
         let mut is_reported = false;
         while self.reap() == Remains::Something {
-            let is_all = reaper::kill_round(self.command);
+            let is_all = self.kill_round();
             let mut pause = Duration::from_micros(100);
             // What was killed needs a moment to end; what still forks is not given one.
             while is_all && pause < LONGEST_PAUSE && self.reap() == Remains::Something {
@@ -165,11 +174,29 @@ impl Supervisor {
         }
     }
 
+    fn kill_round(&mut self) -> bool {
+        let own = Rc::clone(&self.own);
+        reaper::kill_round(
+            &own,
+            |_| false,
+            || {
+                let mut pids = Vec::new();
+                self.reap_into(&mut pids);
+                Reaped { pids, group: self.command }
+            },
+        )
+    }
+
     /// Takes the exit codes of all that has ended below.
     fn reap(&mut self) -> Remains {
+        self.reap_into(&mut Vec::new())
+    }
+
+    fn reap_into(&mut self, pids: &mut Vec<Pid>) -> Remains {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
+                    pids.push(pid);
                     if self.command == Some(pid) {
                         self.command = None;
                         self.report(Report::Exited(exit(ExitStatus::from_raw(status.as_raw()))));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pintle_process::CommandSpec;
 
-use support::{give_up_when_ready, marker, python, rounds, shell, survivors};
+use support::{command, give_up_when_ready, marker, python, rounds, shell, survivors};
 
 /// Makes a command that holds a marker.
 type MakeCommand = fn(&str) -> CommandSpec;
@@ -132,5 +132,46 @@ fn nothing_escapes_by_the_end_of_the_command_either() {
         let marker = marker();
         support::run(shell(script, &marker)).expect("runs");
         assert_eq!(survivors(&marker), [""; 0], "{kind}");
+    }
+}
+
+/// Ten processes that fork and end, again and again, in the group of the command or each in a session of its own.
+fn relays(marker: &str, leaves_session: bool) -> CommandSpec {
+    let script = "use POSIX; my ($marker, $how) = @ARGV; my $end = time + 20; $SIG{TERM} = 'IGNORE'; \
+                  for (1..10) { \
+                    if (!fork) { while (time < $end) { POSIX::_exit(0) if fork; POSIX::setsid() if $how eq 'leave' } \
+                      POSIX::_exit(0) } \
+                  } \
+                  print STDERR qq(ready\n); sleep 20";
+    let how = if leaves_session { "leave" } else { "stay" };
+    let mut spec = command("/usr/bin/perl", &["-e", script, marker, how]);
+    spec.grace = Duration::from_millis(100);
+    spec
+}
+
+#[test]
+fn the_dead_do_not_pile_up_while_processes_that_fork_and_end_are_killed() {
+    let count = || std::fs::read_dir("/proc").expect("a table of processes").count();
+    for leaves_session in [false, true] {
+        let mut slowest = Duration::ZERO;
+        let mut most = 0;
+        for _ in 0..rounds(4, 25) {
+            let marker = marker();
+            let before = count();
+            let killing = std::thread::spawn({
+                let spec = relays(&marker, leaves_session);
+                move || give_up_when_ready(spec)
+            });
+            while !killing.is_finished() {
+                most = most.max(count().saturating_sub(before));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            slowest = slowest.max(killing.join().expect("it ends"));
+            assert_eq!(survivors(&marker), [""; 0]);
+        }
+        println!(
+            "relays, new sessions: {leaves_session}: gone after {slowest:?} at most, {most} processes at most"
+        );
+        assert!(most < 1000, "{most} processes in the table");
     }
 }
