@@ -125,6 +125,55 @@ fn a_server_that_is_killed_leaves_nothing_behind() {
     }
 }
 
+/// The same below a supervisor that the command puts out of action before it is ready. `$server` is the server.
+fn rebellious(harm: &str, marker: &str) -> String {
+    shell(&format!(
+        "read -r _ _ _ watcher _ < /proc/$PPID/stat; read -r _ _ _ server _ < /proc/$watcher/stat; \
+         setsid sh -c 'trap \"\" TERM; sleep 300 {marker}; :' {marker} & {harm}; touch ready; sleep 300 {marker}; :"
+    )) + "timeout = \"5m\"\n"
+}
+
+#[test]
+fn a_command_whose_supervisor_is_out_of_action_ends_with_its_call() {
+    for harm in ["kill -STOP $PPID", "prlimit --nofile=3:3 --pid $PPID", "kill -STOP $watcher $PPID"] {
+        let marker = marker();
+        let mut server = with_tools([("stay", &rebellious(harm, &marker))]).start();
+        for _ in 0..4 {
+            server.request(json!(1), "stay", json!({}));
+            until_ready(&server);
+            cancel(&mut server, json!(1));
+            assert_eq!(server.frame()["error"]["data"]["code"], json!("CANCELLED"), "{harm}");
+        }
+        // The default of max_parallel is 4: no call has kept its slot.
+        server.request(json!(2), "stay", json!({}));
+        until_ready(&server);
+        cancel(&mut server, json!(2));
+        assert_eq!(server.frame()["error"]["data"]["code"], json!("CANCELLED"), "{harm}");
+        until_gone(&marker);
+        server.finish();
+    }
+}
+
+#[test]
+fn a_server_that_ends_leaves_nothing_behind_even_if_supervisors_are_out_of_action() {
+    for (harm, signal) in [
+        ("kill -STOP $PPID", Signal::KILL),
+        ("kill -STOP $PPID", Signal::TERM),
+        ("prlimit --nofile=3:3 --pid $PPID", Signal::KILL),
+        ("touch ready; while [ -e ready ]; do :; done; kill -KILL $PPID $server", Signal::CONT),
+    ] {
+        let marker = marker();
+        let setup = with_tools([("stay", &rebellious(harm, &marker))]).args(["--drain", "100ms"]);
+        let mut server = setup.start();
+        server.request(json!(1), "stay", json!({}));
+        until_ready(&server);
+        server.signal(signal);
+        let took = until_gone(&marker);
+        println!("{harm}, server ended by {signal:?}: gone after {took:?}");
+        server.wait();
+    }
+}
+
 #[test]
 fn a_server_that_is_told_to_stop_ends_its_commands_after_the_drain() {
     let marker = marker();

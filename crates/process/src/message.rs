@@ -1,7 +1,8 @@
-//! What a server and a supervisor say to each other over their socket.
+//! What a server, its watcher and its supervisors say to each other over their sockets.
 //!
-//! The server sends a specification, and at most once [`KILL`]; that it closes its end means that it is gone. Every
-//! message of the supervisor is a frame: a byte that says what it is, and up to four numbers.
+//! A server sends its watcher requests. It sends a supervisor a specification, and at most once [`KILL`]; that it closes
+//! its end means that it is gone. Every message of a supervisor, and of the watcher in the place of one, is a frame: a
+//! byte that says what it is, and two numbers.
 
 use std::{
     ffi::OsString,
@@ -96,6 +97,39 @@ fn os_string(bytes: &[u8]) -> OsString {
     OsString::from_vec(bytes.to_vec())
 }
 
+/// What a server wants of its watcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// A supervisor, which the server will know by this number. Its input, output and error output come with it.
+    Start(u64),
+    /// The end of a supervisor that is silent, and of all that is below it.
+    TakeOver(u64),
+}
+
+/// The length of every request.
+pub(crate) const REQUEST_BYTES: usize = 9;
+
+impl Request {
+    pub(crate) fn write(self) -> [u8; REQUEST_BYTES] {
+        let (kind, id) = match self {
+            Self::Start(id) => (b'S', id),
+            Self::TakeOver(id) => (b'T', id),
+        };
+        let mut frame = [kind; REQUEST_BYTES];
+        frame[1..].copy_from_slice(&id.to_le_bytes());
+        frame
+    }
+
+    pub(crate) fn read(frame: [u8; REQUEST_BYTES]) -> Option<Self> {
+        let id = number(&frame[1..])?;
+        match frame[0] {
+            b'S' => Some(Self::Start(id)),
+            b'T' => Some(Self::TakeOver(id)),
+            _ => None,
+        }
+    }
+}
+
 /// What a supervisor reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
@@ -103,10 +137,14 @@ pub(crate) enum Report {
     NotStarted(StartFailure),
     /// The command itself has ended; what it started may still run.
     Exited(Exit),
+    /// What was ordered is being done.
+    Working,
     /// Some processes cannot be killed: how many, and one of them. It is still being tried.
     Unkillable { count: i32, example: i32 },
     /// Nothing is left; nothing follows.
     Done,
+    /// The supervisor was put out of action, and its command was killed; so many processes could not be. Nothing follows.
+    Lost { left: i32 },
 }
 
 /// The length of every report.
@@ -121,8 +159,10 @@ impl Report {
             }
             Self::Exited(Exit::Code(code)) => (b'E', 0, code),
             Self::Exited(Exit::Signal(signal)) => (b'E', 1, signal),
+            Self::Working => (b'W', 0, 0),
             Self::Unkillable { count, example } => (b'U', count, example),
             Self::Done => (b'D', 0, 0),
+            Self::Lost { left } => (b'L', left, 0),
         };
         let mut frame = [kind; REPORT_BYTES];
         frame[1..5].copy_from_slice(&first.to_le_bytes());
@@ -137,8 +177,10 @@ impl Report {
             (b'N', kind) => Self::NotStarted(failure_of(kind, second)),
             (b'E', 0) => Self::Exited(Exit::Code(second)),
             (b'E', _) => Self::Exited(Exit::Signal(second)),
+            (b'W', _) => Self::Working,
             (b'U', count) => Self::Unkillable { count, example: second },
             (b'D', _) => Self::Done,
+            (b'L', left) => Self::Lost { left },
             _ => return Err(io::Error::other("a supervisor sent something unknown")),
         })
     }
@@ -211,17 +253,23 @@ mod tests {
     }
 
     #[test]
-    fn every_report_arrives_as_it_was_sent() {
+    fn every_report_and_request_arrives_as_it_was_sent() {
         let failures = FAILURES.into_iter().chain([StartFailure::Other(5)]).map(Report::NotStarted);
         let others = [
             Report::Exited(Exit::Code(-3)),
             Report::Exited(Exit::Signal(9)),
+            Report::Working,
             Report::Unkillable { count: 2, example: 77 },
             Report::Done,
+            Report::Lost { left: 3 },
         ];
         for report in failures.chain(others) {
             assert_eq!(Report::read(report.write()).expect("a report"), report);
         }
         assert!(Report::read([0; REPORT_BYTES]).is_err());
+        for request in [Request::Start(7), Request::TakeOver(u64::MAX)] {
+            assert_eq!(Request::read(request.write()), Some(request));
+        }
+        assert_eq!(Request::read([0; REQUEST_BYTES]), None);
     }
 }

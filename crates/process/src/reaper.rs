@@ -37,10 +37,26 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
-/// A descriptor that becomes readable when a child ends, where the system has such a thing.
-pub(crate) fn watch_end(child: Pid) -> Option<OwnedFd> {
+/// Refuses other processes of the same user to trace this one, to read its memory or to take its descriptors. Root may
+/// do so all the same.
+pub(crate) fn keep_out_of_reach() {
     #[cfg(target_os = "linux")]
-    return rustix::process::pidfd_open(child, rustix::process::PidfdFlags::empty()).ok();
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // A system that cannot refuse it has the other measures left.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
+/// A descriptor that becomes readable when this process's parent ends.
+pub(crate) fn watch_parent_end() -> Option<OwnedFd> {
+    watch_end(rustix::process::getppid()?)
+}
+
+/// A descriptor that becomes readable when a process ends, where the system has such a thing.
+pub(crate) fn watch_end(process: Pid) -> Option<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    return rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
     #[cfg(not(target_os = "linux"))]
     return None;
 }
@@ -145,12 +161,6 @@ fn signal_children(children: &[Pid], signal: Signal) {
     }
 }
 
-/// The processes below this one that run.
-pub(crate) fn alive() -> Vec<Pid> {
-    let found = tree::descendants().into_iter().map(|(pid, _)| pid);
-    found.filter(|pid| Stat::read(*pid).is_some_and(|stat| !stat.has_ended)).collect()
-}
-
 fn signal_each(tree: &[(Pid, Pid)], which: impl Iterator<Item = (Pid, Pid)>, signal: Signal) {
     let this = getpid();
     let parents: HashSet<Pid> = tree.iter().map(|(pid, _)| *pid).chain([this]).collect();
@@ -177,29 +187,6 @@ pub(crate) fn kill_children_but(spared: &HashSet<Pid>) -> usize {
         let left = orphans().len();
         if left == 0 || Instant::now() > deadline {
             return left;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Kills the processes of a session. Says how many are left after a while.
-pub(crate) fn kill_session(leader: Pid) -> usize {
-    kill_found(|| tree::session(leader), |_| {})
-}
-
-/// Kills what is found, until nothing is found any more or the time is over.
-fn kill_found(find: impl Fn() -> Vec<(Pid, Pid)>, ended: impl Fn(Pid)) -> usize {
-    let deadline = Instant::now() + SWEEP_PATIENCE;
-    loop {
-        let found = find();
-        for signal in [Signal::STOP, Signal::KILL] {
-            for (pid, parent) in &found {
-                tree::signal_child_of(*pid, |actual| actual == *parent || actual == getpid(), signal);
-            }
-        }
-        found.iter().for_each(|(pid, _)| ended(*pid));
-        if found.is_empty() || Instant::now() > deadline {
-            return found.len();
         }
         std::thread::sleep(Duration::from_millis(1));
     }

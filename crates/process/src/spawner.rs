@@ -1,19 +1,13 @@
-//! The server's side: starts a supervisor for each command, takes what the command prints, and sees to its end.
+//! The server's side: has a supervisor started for each command, takes what the command prints, and sees to its end.
 
 use std::{
-    collections::HashSet,
     io::{self, PipeReader},
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream as StdUnixStream, process::CommandExt},
-    },
+    os::{fd::AsFd, unix::net::UnixStream as StdUnixStream},
     path::PathBuf,
-    process::{Child, Command},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
-use rustix::process::{Pid, getpid};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -21,6 +15,7 @@ use tokio::{
         unix::{OwnedReadHalf, OwnedWriteHalf, pipe},
     },
     sync::oneshot,
+    time::{Instant, sleep_until},
 };
 use tokio_util::task::TaskTracker;
 
@@ -29,15 +24,21 @@ use crate::{
     kept::Kept,
     lines::Lines,
     message::{KILL, REPORT_BYTES, Report, write_spec},
-    reaper, tree,
+    roles::own_executable,
+    watched::{Watched, Watchers},
 };
-
-/// The first argument that makes this program a supervisor. It is no word that anyone would type.
-pub const SUPERVISOR_ARGUMENT: &str = "--supervise-one-command";
 
 /// How long the ends of the pipes may take to close once nothing is left that was started here. What a command handed
 /// to another service may hold them for ever.
 const PIPES_CLOSE: Duration = Duration::from_secs(1);
+
+/// After this time without a word from a supervisor that was ordered to kill, its work is done by others: first by the
+/// watcher, then by the server.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// After this time beyond the grace its work is done by others, too: one that is stopped again and again gets nowhere. One
+/// that finds what cannot be killed has said so by then.
+const LONGEST_KILL: Duration = Duration::from_secs(10);
 
 /// Starts commands, each below a supervisor of its own.
 #[derive(Clone)]
@@ -46,41 +47,23 @@ pub struct Spawner {
 }
 
 struct Shared {
-    executable: PathBuf,
-    /// The supervisors that run. Everything else below this process was left behind by one that died.
-    supervisors: Mutex<HashSet<Pid>>,
-    /// Whether processes that lose their supervisor become this process's children.
-    is_subreaper: bool,
+    watchers: Watchers,
     tasks: TaskTracker,
-    problem: Box<dyn Fn(&str) + Send + Sync>,
+    problem: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Spawner {
-    /// Starts supervisors as this same program, which has to call [`supervise`](crate::supervise) if its first argument
-    /// is [`SUPERVISOR_ARGUMENT`]. What could not be killed is reported to `problem`.
+    /// Starts this same program, which has to call [`act_as`](crate::act_as) with its first argument before anything
+    /// else. What could not be killed is reported to `problem`.
     pub fn new(problem: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        // The file that runs, whatever has become of its name.
-        let own = match cfg!(target_os = "linux") {
-            true => PathBuf::from("/proc/self/exe"),
-            false => std::env::current_exe().unwrap_or_default(),
-        };
-        Self::with_executable(own, problem)
+        Self::with_executable(own_executable(), problem)
     }
 
-    /// The same with another program for the supervisors.
+    /// The same with another program for the processes between this one and the commands.
     pub fn with_executable(executable: PathBuf, problem: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        // Children from before are not ours, and neither is what they leave behind.
-        let has_children = tree::children(getpid()).is_none_or(|children| !children.is_empty());
-        let is_subreaper = !has_children && reaper::become_subreaper().is_ok();
-        Self {
-            shared: Arc::new(Shared {
-                executable,
-                supervisors: Mutex::default(),
-                is_subreaper,
-                tasks: TaskTracker::new(),
-                problem: Box::new(problem),
-            }),
-        }
+        let problem: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(problem);
+        let watchers = Watchers::new(executable, Arc::clone(&problem));
+        Self { shared: Arc::new(Shared { watchers, tasks: TaskTracker::new(), problem }) }
     }
 
     /// Runs a command to its end, and to that of everything that it started. If this future is dropped, all of it is
@@ -113,10 +96,11 @@ impl Spawner {
     }
 }
 
-/// A supervisor that was started, and the ends of what it was given.
+/// A supervisor that was asked for, and the ends of what it was given.
 struct Started {
-    child: Child,
-    pid: Pid,
+    /// The watcher that starts it, and its number there.
+    watcher: Arc<Watched>,
+    id: u64,
     control: StdUnixStream,
     stdout: PipeReader,
     stderr: PipeReader,
@@ -129,125 +113,132 @@ impl Shared {
         on_line: impl FnMut(&str) + Send + 'static,
         reply: &mut oneshot::Sender<Result<Finished, RunError>>,
     ) -> Result<Finished, RunError> {
-        let starter = Arc::clone(&self);
-        let started = tokio::task::spawn_blocking(move || starter.start()).await;
-        let Started { child, pid, control, stdout, stderr } = started.map_err(io::Error::other)??;
-        let talked = async {
-            control.set_nonblocking(true)?;
-            let (from, mut to) = UnixStream::from_std(control)?.into_split();
-            let stdout = receiver(stdout)?;
-            let stderr = receiver(stderr)?;
-            let mut kept = (Kept::new(spec.keep_stdout), Kept::new(spec.keep_stderr));
-            let mut lines = Lines::new(on_line);
-            let outputs = async {
-                tokio::join!(
-                    drain(stdout, |bytes| kept.0.push(bytes)),
-                    drain(stderr, |bytes| {
-                        kept.1.push(bytes);
-                        lines.push(bytes);
-                    }),
-                );
-                lines.end();
-            };
-            let control = async {
-                to.write_all(&write_spec(&spec)).await?;
-                self.follow(from, to, reply).await
-            };
-            let exit = with_output(outputs, control).await?;
-            Ok::<_, RunError>(Finished { exit, stdout: kept.0, stderr: kept.1 })
+        let started = match self.watchers.is_ready() {
+            true => self.start(),
+            // Another has to be started first, which takes a while.
+            false => {
+                let starter = Arc::clone(&self);
+                tokio::task::spawn_blocking(move || starter.start()).await.map_err(io::Error::other)?
+            }
         };
-        let outcome = talked.await;
-        self.reap(child, pid, matches!(outcome, Err(RunError::SupervisorLost | RunError::System(_)))).await;
-        outcome
+        let Started { watcher, id, control, stdout, stderr } = started?;
+        control.set_nonblocking(true)?;
+        let (from, mut to) = UnixStream::from_std(control)?.into_split();
+        let stdout = receiver(stdout)?;
+        let stderr = receiver(stderr)?;
+        let mut kept = (Kept::new(spec.keep_stdout), Kept::new(spec.keep_stderr));
+        let mut lines = Lines::new(on_line);
+        let outputs = async {
+            tokio::join!(
+                drain(stdout, |bytes| kept.0.push(bytes)),
+                drain(stderr, |bytes| {
+                    kept.1.push(bytes);
+                    lines.push(bytes);
+                }),
+            );
+            lines.end();
+        };
+        let control = async {
+            let written = write_spec(&spec);
+            tokio::select! {
+                // A supervisor that is gone already shows in what it reports.
+                _ = to.write_all(&written) => {}
+                // Half a specification is none: there is nobody who could take an order.
+                () = reply.closed() => watcher.take_over(id),
+            }
+            self.follow(from, to, reply, &watcher, id, spec.grace).await
+        };
+        let exit = with_output(outputs, control).await?;
+        Ok(Finished { exit, stdout: kept.0, stderr: kept.1 })
     }
 
-    /// Starts a supervisor.
+    /// Has a supervisor started.
     fn start(&self) -> io::Result<Started> {
         let (control, theirs) = StdUnixStream::pair()?;
         let (stdout, stdout_writer) = io::pipe()?;
         let (stderr, stderr_writer) = io::pipe()?;
-        let mut command = Command::new(&self.executable);
-        command.arg0("pintle").arg(SUPERVISOR_ARGUMENT).env_clear().current_dir("/");
-        command.stdin(OwnedFd::from(theirs)).stdout(stdout_writer).stderr(stderr_writer);
-        // Under the lock: a child of this process that is not in the list counts as left behind.
-        let mut supervisors = self.lock();
-        let child = command.spawn()?;
-        let pid = Pid::from_child(&child);
-        supervisors.insert(pid);
-        Ok(Started { child, pid, control, stdout, stderr })
+        let given = [theirs.as_fd(), stdout_writer.as_fd(), stderr_writer.as_fd()];
+        let (watcher, id) = self.watchers.start_supervisor(given)?;
+        Ok(Started { watcher, id, control, stdout, stderr })
     }
 
-    /// Follows what a supervisor reports, to the end. Orders it to kill when nobody waits any more.
+    /// Follows what a supervisor reports, to the end. Orders it to kill when nobody waits any more, and has its work done
+    /// by others if it does not do it.
     async fn follow(
         &self,
         mut from: OwnedReadHalf,
-        mut to: OwnedWriteHalf,
+        to: OwnedWriteHalf,
         reply: &mut oneshot::Sender<Result<Finished, RunError>>,
+        watcher: &Watched,
+        id: u64,
+        grace: Duration,
     ) -> Result<Exit, RunError> {
         let mut exit = None;
-        let mut is_killed = false;
+        let mut is_reported = false;
+        // When others do the work: because nothing was heard, or because what is heard comes to no end.
+        let (mut silent_at, mut overdue_at) = (None, None);
+        let mut is_taken_over = false;
         loop {
             let mut frame = [0; REPORT_BYTES];
             let report = {
                 let mut read = std::pin::pin!(from.read_exact(&mut frame));
                 loop {
+                    let deadline = [silent_at, overdue_at].into_iter().flatten().min();
                     tokio::select! {
                         read = &mut read => break read,
-                        () = reply.closed(), if !is_killed => {
-                            is_killed = true;
-                            // One that has ended just now needs no order.
-                            let _ = to.write_all(&[KILL]).await;
+                        () = reply.closed(), if silent_at.is_none() => {
+                            silent_at = Some(Instant::now() + SILENCE);
+                            overdue_at = Some(Instant::now() + grace + LONGEST_KILL);
+                            // One that has ended just now needs no order, and one that does not read gets none.
+                            let _ = to.try_write(&[KILL]);
+                        }
+                        () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                            silent_at = Some(Instant::now() + SILENCE);
+                            overdue_at = None;
+                            match is_taken_over {
+                                false => watcher.take_over(id),
+                                true => watcher.kill(),
+                            }
+                            is_taken_over = true;
                         }
                     }
                 }
             };
             match report {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                // Supervisor and watcher are both gone.
+                Err(_) => {
+                    watcher.kill();
+                    watcher.swept().await;
                     return Err(RunError::SupervisorLost);
                 }
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Err(RunError::SupervisorLost);
-                }
-                Err(error) => return Err(error.into()),
-                Ok(_) => {}
+                Ok(_) => silent_at = silent_at.map(|_| Instant::now() + SILENCE),
             }
             match Report::read(frame)? {
                 Report::NotStarted(failure) => return Err(failure.into()),
                 Report::Exited(how) => exit = Some(how),
-                Report::Unkillable { count, example } => (self.problem)(&format!(
-                    "{count} processes that a command started cannot be killed, among them {example}; \
-                     it is being tried again"
-                )),
+                Report::Working => {}
+                Report::Unkillable { count, example } => {
+                    // Others could do no more.
+                    overdue_at = None;
+                    if !is_reported {
+                        (self.problem)(&format!(
+                            "{count} processes that a command started cannot be killed, among them {example}; \
+                             it is being tried again"
+                        ));
+                    }
+                    is_reported = true;
+                }
                 Report::Done => return exit.ok_or(RunError::SupervisorLost),
-            }
-        }
-    }
-
-    /// Waits for a supervisor's end, and kills what it left behind if it did not see to that itself.
-    async fn reap(self: Arc<Self>, mut child: Child, pid: Pid, has_died: bool) {
-        let wait = move || {
-            let _ = child.wait();
-            // Only now: its number is not another process's yet, but it is no child of ours any more.
-            let mut supervisors = self.lock();
-            supervisors.remove(&pid);
-            if has_died {
-                let left = match self.is_subreaper {
-                    true => reaper::kill_children_but(&supervisors),
-                    false => reaper::kill_session(pid),
-                };
-                if left > 0 {
-                    (self.problem)(&format!(
-                        "a command killed its supervisor, and {left} of its processes cannot be killed"
-                    ));
+                Report::Lost { left } => {
+                    if left > 0 {
+                        (self.problem)(&format!(
+                            "a command put its supervisor out of action, and {left} of its processes cannot be killed"
+                        ));
+                    }
+                    return Err(RunError::SupervisorLost);
                 }
             }
-        };
-        // A runtime that is shutting down takes the server with it, and then the system reaps.
-        let _ = tokio::task::spawn_blocking(wait).await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<Pid>> {
-        self.supervisors.lock().unwrap_or_else(PoisonError::into_inner)
+        }
     }
 }
 

@@ -46,16 +46,16 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// After this time of killing without success, it is reported.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Supervises one command: the whole life of a process that a [`Spawner`](crate::Spawner) started. Standard input is
-/// the socket to the server; standard output and error are the command's.
-pub fn supervise() -> ExitCode {
-    match Supervisor::start() {
-        Ok(mut supervisor) => {
-            supervisor.run();
-            ExitCode::SUCCESS
-        }
-        // The server finds out by the socket, which closes.
-        Err(_) => ExitCode::FAILURE,
+/// How often the server hears that its order is being carried out.
+const WORKING_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Supervises one command: the whole life of a process that a watcher started. Standard input is the socket to the
+/// server; standard output and error are the command's.
+pub(crate) fn supervise() -> ExitCode {
+    match Supervisor::start().map(|mut supervisor| supervisor.run()) {
+        Ok(Remains::Nothing) => ExitCode::SUCCESS,
+        // The watcher does the rest.
+        Ok(Remains::Something) | Err(_) => ExitCode::FAILURE,
     }
 }
 
@@ -66,7 +66,7 @@ enum Order {
     GoOn,
     /// That it ends, and may take its time for it.
     Terminate,
-    /// Nothing any more: the server is gone, so everything has to go at once.
+    /// Nothing any more: the server or the watcher is gone, so everything has to go at once.
     Kill,
 }
 
@@ -76,21 +76,28 @@ struct Supervisor {
     /// The command itself, until it has ended and its exit code was taken.
     command: Option<Pid>,
     own: Rc<OwnChildren>,
+    /// Becomes readable when the watcher ends.
+    watcher_end: Option<OwnedFd>,
+    /// When the server last heard that its order is being carried out.
+    reported: Instant,
 }
 
 impl Supervisor {
     fn start() -> io::Result<Self> {
         // Out of the terminal's reach: what a user types there is for the server, which decides for its commands.
         let _ = setsid();
+        reaper::keep_out_of_reach();
         reaper::become_subreaper()?;
         let control: OwnedFd = rustix::stdio::stdin().try_clone_to_owned()?;
         let own = Rc::new(OwnChildren::of_one_thread());
-        Ok(Self { control: control.into(), order: Order::GoOn, command: None, own })
+        let watcher_end = reaper::watch_parent_end();
+        let control = control.into();
+        Ok(Self { control, order: Order::GoOn, command: None, own, watcher_end, reported: Instant::now() })
     }
 
-    fn run(&mut self) {
+    fn run(&mut self) -> Remains {
         // A server that dies before it has said what to run wants nothing.
-        let Some(spec) = read_spec(&self.control) else { return };
+        let Some(spec) = read_spec(&self.control) else { return Remains::Nothing };
         let started = null_device().and_then(|null| {
             let started = start(&spec)?;
             // What the command holds of its output is then the only thing that holds it.
@@ -99,7 +106,10 @@ impl Supervisor {
         });
         let child = match started {
             Ok(child) => child,
-            Err(failure) => return self.report(Report::NotStarted(failure)),
+            Err(failure) => {
+                self.report(Report::NotStarted(failure));
+                return Remains::Nothing;
+            }
         };
         self.command = Some(child);
         drop(spec.stdin);
@@ -107,9 +117,12 @@ impl Supervisor {
             if self.order != Order::Kill {
                 self.terminate(spec.grace);
             }
-            self.kill();
+            if self.kill() == Remains::Something {
+                return Remains::Something;
+            }
         }
         self.report(Report::Done);
+        Remains::Nothing
     }
 
     /// Waits until the command has ended, or is to be ended.
@@ -141,16 +154,17 @@ impl Supervisor {
             if left.is_zero() {
                 return;
             }
+            self.report_working();
             self.listen(pause.min(left), None);
             pause = (2 * pause).min(LONGEST_PAUSE);
         }
     }
 
-    /// Kills until nothing is left.
-    fn kill(&mut self) {
+    /// Kills until nothing is left, or until others have to do it.
+    fn kill(&mut self) -> Remains {
         let started = Instant::now();
-        let mut is_reported = false;
         while self.reap() == Remains::Something {
+            self.report_working();
             let is_all = self.kill_round();
             let mut pause = Duration::from_micros(100);
             // What was killed needs a moment to end; what still forks is not given one.
@@ -158,20 +172,20 @@ impl Supervisor {
                 std::thread::sleep(pause);
                 pause *= 2;
             }
-            if started.elapsed() > KILL_PATIENCE {
-                let left = reaper::alive();
-                if let (Some(example), false) = (left.first(), is_reported) {
-                    is_reported = true;
-                    let count = i32::try_from(left.len()).unwrap_or(i32::MAX);
-                    self.report(Report::Unkillable { count, example: example.as_raw_nonzero().get() });
-                }
+            if started.elapsed() > KILL_PATIENCE && self.reap() == Remains::Something {
+                let left = self.own.list();
+                // Something is left, and this process cannot find it.
+                let Some(example) = left.first() else { return Remains::Something };
+                let count = i32::try_from(left.len()).unwrap_or(i32::MAX);
+                self.report(Report::Unkillable { count, example: example.as_raw_nonzero().get() });
                 // With the server gone there is nobody to wait for.
                 self.listen(KILL_PATIENCE / 5, None);
                 if self.order == Order::Kill {
-                    return;
+                    return Remains::Something;
                 }
             }
         }
+        Remains::Nothing
     }
 
     fn kill_round(&mut self) -> bool {
@@ -212,24 +226,37 @@ impl Supervisor {
     /// Waits for an order, for the command's end, or for a time.
     fn listen(&mut self, time: Duration, ending: Option<&OwnedFd>) {
         let time = Timespec::try_from(time).ok();
+        let mut watched: Vec<_> = ending.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
         if self.order == Order::Kill {
             // The socket has ended, and would be ready for ever.
-            let mut watched: Vec<_> = ending.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
             let _ = poll(&mut watched, time.as_ref());
             return;
         }
-        let control = self.control.as_fd();
-        let mut watched = vec![PollFd::from_borrowed_fd(control, PollFlags::IN)];
-        watched.extend(ending.map(|fd| PollFd::new(fd, PollFlags::IN)));
-        if poll(&mut watched, time.as_ref()).is_err() || watched[0].revents().is_empty() {
+        let (control, first) = (self.control.as_fd(), watched.len());
+        watched.push(PollFd::from_borrowed_fd(control, PollFlags::IN));
+        watched.extend(self.watcher_end.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        if poll(&mut watched, time.as_ref()).is_err() {
             return;
         }
-        let mut order = [0];
-        self.order = match (&self.control).read(&mut order) {
-            Ok(1) if order == [KILL] => Order::Terminate,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.order,
-            _ => Order::Kill,
-        };
+        let is_ready = |index: usize| watched.get(index).is_some_and(|one| !one.revents().is_empty());
+        if is_ready(first + 1) {
+            self.order = Order::Kill;
+        } else if is_ready(first) {
+            let mut order = [0];
+            self.order = match (&self.control).read(&mut order) {
+                Ok(1) if order == [KILL] => Order::Terminate,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => self.order,
+                _ => Order::Kill,
+            };
+        }
+    }
+
+    /// Lets the server know, now and then, that this process is not stopped.
+    fn report_working(&mut self) {
+        if self.reported.elapsed() > WORKING_INTERVAL {
+            self.reported = Instant::now();
+            self.report(Report::Working);
+        }
     }
 
     fn report(&self, report: Report) {

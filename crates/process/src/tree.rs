@@ -14,6 +14,7 @@ use std::{
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// The children of this process.
+#[derive(Default)]
 pub(crate) struct OwnChildren {
     /// The lists of its threads, held open: reading them takes no new descriptor, of which a command can leave its
     /// supervisor none (`prlimit`), and less time. Empty if the system has no such lists.
@@ -106,17 +107,6 @@ fn descendants_by_scan(this: Pid) -> Vec<(Pid, Pid)> {
     found
 }
 
-/// The processes of a session.
-pub(crate) fn session(leader: Pid) -> Vec<(Pid, Pid)> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| parse(entry.file_name().to_str()?));
-    let stats = pids.filter_map(|pid| Some((pid, Stat::read(pid)?)));
-    stats
-        .filter(|(_, stat)| stat.session == leader.as_raw_nonzero().get())
-        .map(|(pid, stat)| (pid, stat.parent))
-        .collect()
-}
-
 /// Sends a signal to a process, if its parent is still one of these. Says whether it was sent; one that has ended
 /// needs none.
 pub(crate) fn signal_child_of(pid: Pid, parents: impl Fn(Pid) -> bool, signal: Signal) -> bool {
@@ -141,10 +131,8 @@ fn parse(text: &str) -> Option<Pid> {
 /// What the system says of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat {
-    pub(crate) has_ended: bool,
     pub(crate) parent: Pid,
     pub(crate) group: i32,
-    pub(crate) session: i32,
 }
 
 impl Stat {
@@ -157,11 +145,10 @@ impl Stat {
         // The name, in parentheses, may hold anything.
         let (_, rest) = text.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
-        let has_ended = matches!(fields.next()?, "Z" | "X");
+        let _state = fields.next()?;
         let parent = parse(fields.next()?)?;
         let group = fields.next()?.parse().ok()?;
-        let session = fields.next()?.parse().ok()?;
-        Some(Self { has_ended, parent, group, session })
+        Some(Self { parent, group })
     }
 }
 
@@ -172,13 +159,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_process_cannot_pass_for_its_state() {
+    fn the_name_of_a_process_cannot_pass_for_its_parent() {
         let stat = Stat::parse("7 (a) R 1 (b) S 5 6 7 8 9").expect("a line");
-        assert_eq!(
-            (stat.has_ended, stat.parent.as_raw_nonzero().get(), stat.group, stat.session),
-            (false, 5, 6, 7)
-        );
-        assert!(Stat::parse("7 (a) Z 5 6 7 ").expect("a line").has_ended);
+        assert_eq!((stat.parent.as_raw_nonzero().get(), stat.group), (5, 6));
         assert!(Stat::parse("7 (a").is_none());
     }
 

@@ -118,17 +118,6 @@ fn many_commands_at_once_each_get_their_own_result() {
 }
 
 #[test]
-fn a_command_that_kills_its_supervisor_is_killed_by_the_server() {
-    let marker = marker();
-    let script = "setsid sh -c 'trap \"\" TERM; sleep 1000 $0; :' \"$1\" & kill -KILL $PPID; sleep 1000 $1";
-    match run(shell(script, &marker)) {
-        Err(RunError::SupervisorLost) => {}
-        other => panic!("{other:?}"),
-    }
-    assert_eq!(survivors(&marker), [""; 0]);
-}
-
-#[test]
 fn a_grace_of_nothing_is_an_order_to_kill() {
     let marker = marker();
     let mut spec = shell("trap '' TERM; echo ready >&2; sleep 1000 $1; :", &marker);

@@ -1,0 +1,174 @@
+//! The watcher as its server sees it: started when it is needed, and watched itself.
+
+use std::{
+    collections::HashSet,
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    os::{
+        fd::{BorrowedFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use rustix::{
+    io::Errno,
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{message::Request, reaper, roles::WATCHER_ARGUMENT, tree};
+
+/// The watchers of a server: one at a time, and another if it dies.
+pub(crate) struct Watchers {
+    executable: PathBuf,
+    /// Whether processes that lose their watcher become this process's children.
+    is_subreaper: bool,
+    current: Arc<Mutex<Option<Arc<Watched>>>>,
+    next_id: AtomicU64,
+    problem: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// A watcher that was started.
+pub(crate) struct Watched {
+    pid: Pid,
+    /// Holds the process, so that its number is not taken for another's.
+    held: Option<OwnedFd>,
+    socket: UnixStream,
+    has_ended: AtomicBool,
+    swept: CancellationToken,
+}
+
+impl Watchers {
+    pub(crate) fn new(executable: PathBuf, problem: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+        // Children from before are not ours, and neither is what they leave behind.
+        let has_children = tree::children(getpid()).is_none_or(|children| !children.is_empty());
+        let is_subreaper = !has_children && reaper::become_subreaper().is_ok();
+        Self { executable, is_subreaper, current: Arc::default(), next_id: AtomicU64::new(1), problem }
+    }
+
+    /// Whether there is a watcher that can be asked at once.
+    pub(crate) fn is_ready(&self) -> bool {
+        let current = self.current.try_lock();
+        current
+            .is_ok_and(|current| current.as_ref().is_some_and(|one| !one.has_ended.load(Ordering::Acquire)))
+    }
+
+    /// Has a supervisor started with these as its input, output and error output. Says by whom, and its number there.
+    pub(crate) fn start_supervisor(&self, given: [BorrowedFd<'_>; 3]) -> io::Result<(Arc<Watched>, u64)> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let mut is_retried = false;
+        loop {
+            let watched = self.current()?;
+            match watched.send(Request::Start(id), &given) {
+                Ok(()) => return Ok((watched, id)),
+                // It has just died; the next one is as good.
+                Err(_) if !is_retried => {
+                    is_retried = true;
+                    watched.kill();
+                    *lock(&self.current) = None;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn current(&self) -> io::Result<Arc<Watched>> {
+        let mut current = lock(&self.current);
+        if let Some(watched) = current.as_ref().filter(|watched| !watched.has_ended.load(Ordering::Acquire)) {
+            return Ok(Arc::clone(watched));
+        }
+        let (socket, theirs) = UnixStream::pair()?;
+        let mut command = Command::new(&self.executable);
+        command.arg0("pintle").arg(WATCHER_ARGUMENT).env_clear().current_dir("/");
+        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        let pid = Pid::from_child(&command.spawn()?);
+        let held = reaper::watch_end(pid);
+        let (has_ended, swept) = (AtomicBool::new(false), CancellationToken::new());
+        let watched = Arc::new(Watched { pid, held, socket, has_ended, swept });
+        // Known before the lock is released: every other child of this process counts as left behind.
+        *current = Some(Arc::clone(&watched));
+        let (its, others) = (Arc::clone(&watched), Arc::clone(&self.current));
+        let (is_subreaper, problem) = (self.is_subreaper, Arc::clone(&self.problem));
+        let follow = move || its.follow(&others, is_subreaper, &*problem);
+        std::thread::Builder::new().name("pintle-watcher".into()).spawn(follow)?;
+        Ok(watched)
+    }
+}
+
+impl Watched {
+    /// Has a supervisor killed that is silent, and what is below it.
+    pub(crate) fn take_over(&self, id: u64) {
+        // A watcher that does not hear it is killed next.
+        let _ = self.send(Request::TakeOver(id), &[]);
+    }
+
+    /// Ends it. What is below it comes to the server, and each of its supervisors kills what is below itself.
+    pub(crate) fn kill(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(held) = &self.held {
+            // One that has ended needs no signal.
+            let _ = rustix::process::pidfd_send_signal(held, Signal::KILL);
+            return;
+        }
+        if !self.has_ended.load(Ordering::Acquire) {
+            let _ = kill_process(self.pid, Signal::KILL);
+        }
+    }
+
+    /// Resolves when it has ended and nothing is left of what was below it.
+    pub(crate) async fn swept(&self) {
+        self.swept.cancelled().await;
+    }
+
+    fn send(&self, request: Request, given: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !given.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(given));
+        }
+        // A watcher that is gone is an error and no signal: Rust programs ignore SIGPIPE.
+        sendmsg(&self.socket, &[IoSlice::new(&request.write())], &mut ancillary, SendFlags::DONTWAIT)
+            .map(drop)
+    }
+
+    /// Waits for its end, in a thread of its own, and kills what it left. If it is stopped, it is continued.
+    fn follow(
+        &self,
+        current: &Mutex<Option<Arc<Self>>>,
+        is_subreaper: bool,
+        problem: &(dyn Fn(&str) + Send + Sync),
+    ) {
+        loop {
+            match waitpid(Some(self.pid), WaitOptions::UNTRACED) {
+                Ok(Some((_, status))) if status.stopped() => _ = kill_process(self.pid, Signal::CONT),
+                Err(Errno::INTR) => {}
+                _ => break,
+            }
+        }
+        self.has_ended.store(true, Ordering::Release);
+        // Under the lock: the next watcher would count as left behind.
+        let current = lock(current);
+        if is_subreaper {
+            let next = current.as_ref().filter(|next| next.pid != self.pid);
+            let spared: HashSet<Pid> = next.map(|next| next.pid).into_iter().collect();
+            let left = reaper::kill_children_but(&spared);
+            if left > 0 {
+                problem(&format!(
+                    "the process that watches over commands was killed, and {left} of their processes cannot be killed"
+                ));
+            }
+        }
+        self.swept.cancel();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
