@@ -102,3 +102,50 @@ fn a_stateless_client_that_listens_is_told() {
     write_until_told(&server, "my_two", &shell("echo two"));
     assert_eq!(listed(&mut server), ["my_one", "my_two"]);
 }
+
+#[test]
+fn max_parallel_holds_across_a_reload_for_calls_that_run() {
+    // Each run notes how many there are beside it.
+    let script = "mkdir running-$$; ls -d running-* | wc -l; touch ready; while [ ! -e go ]; do sleep 0.01; done; \
+                  rmdir running-$$";
+    let alone = shell(script) + "max_parallel = 1\n";
+    let mut server = with_tools([("my_alone", &alone)]).start();
+    // In this dialect calls run beside each other.
+    let start = |server: &mut Server, id: &str, tool: &str| {
+        server.send(&modern(json!(id), "tools/call", json!({"name": tool, "arguments": {}})));
+    };
+    start(&mut server, "first", "my_alone");
+    let ready = server.path("root/ready");
+    wait_until("the first runs", || ready.exists());
+    write(&server, "my_alone", &format!("{alone}title = \"Changed\"\n"));
+    write(&server, "my_other", &shell("echo other"));
+    wait_until("both are loaded", || listed(&mut server) == ["my_alone", "my_other"]);
+    start(&mut server, "second", "my_alone");
+    // The second waits for the first, so calls that come later are answered before; it would have begun meanwhile.
+    for _ in 0..20 {
+        start(&mut server, "other", "my_other");
+        assert_eq!(server.frame()["id"], json!("other"));
+    }
+    fs::write(server.path("root/go"), "").expect("writes");
+    for _ in 0..2 {
+        let frame = server.frame();
+        assert_eq!(frame["result"]["structuredContent"]["stdout"], json!("1\n"), "{frame}");
+    }
+    server.finish();
+}
+
+#[test]
+fn the_grace_of_a_tool_that_was_added_later_is_waited_for_at_the_end() {
+    let quick = shell("echo quick") + "grace = \"0\"\n";
+    let mut server = with_tools([("my_quick", &quick)]).args(["--drain", "0"]).start();
+    let script = "trap \"touch noticed; sleep 1; touch polite; exit 0\" TERM; touch ready; \
+                  while :; do sleep 0.01; done";
+    write(&server, "my_slow", &(shell(script) + "grace = \"60s\"\n"));
+    let ready = server.path("root/ready");
+    wait_until("it is loaded", || listed(&mut server).contains(&"my_slow".to_owned()));
+    server.request(json!(1), "my_slow", json!({}));
+    wait_until("it runs", || ready.exists());
+    server.signal(rustix::process::Signal::TERM);
+    server.wait();
+    assert!(server.path("root/polite").exists(), "it was killed in its grace");
+}

@@ -9,6 +9,7 @@ mod environment;
 mod folder;
 mod manifest;
 mod outcome;
+mod parallel;
 mod schemas;
 mod starter;
 mod template;
@@ -18,6 +19,7 @@ mod written;
 
 pub use folder::{MANIFEST_SUFFIX, load, refuse_folder};
 pub use manifest::{Manifest, duration};
+pub use parallel::ParallelLimits;
 pub use starter::starter;
 pub use tool::{CommandTool, Workplace};
 pub use watch::watch;

@@ -76,11 +76,6 @@ impl Manifest {
         self.text == other.text
     }
 
-    /// The time between SIGTERM and SIGKILL.
-    pub fn grace(&self) -> Duration {
-        self.grace
-    }
-
     /// An error about the name, with its position.
     pub fn name_problem(&self, problem: impl std::fmt::Display) -> String {
         self.positions.problem(self.positions.value("/name"), problem)

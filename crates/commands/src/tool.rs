@@ -11,9 +11,13 @@ use pintle_process::{CommandSpec, Keep, Spawner};
 use pintle_schema::{CompiledSchema, SchemaRegistry};
 use pintle_tool::{CallContext, DynTool, Prepared, Progress, ProgressEvent, Running, Stream};
 use serde_json::{Map, Value, json};
-use tokio::sync::Semaphore;
 
-use crate::{environment, manifest::Manifest, outcome};
+use crate::{
+    environment,
+    manifest::Manifest,
+    outcome,
+    parallel::{ParallelLimit, ParallelLimits},
+};
 
 /// Where commands run.
 pub struct Workplace {
@@ -23,6 +27,8 @@ pub struct Workplace {
     pub spawner: Spawner,
     /// How long a call may run whose manifest says nothing; none is as long as any other.
     pub timeout: Option<Duration>,
+    /// How many calls of each tool run at the same time.
+    pub limits: ParallelLimits,
     /// Called when a command and all that it started have ended: it may have changed anything in the root.
     pub ended: Box<dyn Fn() + Send + Sync>,
 }
@@ -32,7 +38,7 @@ pub struct CommandTool {
     manifest: Manifest,
     workplace: Arc<Workplace>,
     output: Option<Arc<CompiledSchema>>,
-    parallel: Arc<Semaphore>,
+    parallel: Arc<ParallelLimit>,
 }
 
 impl CommandTool {
@@ -40,7 +46,7 @@ impl CommandTool {
     pub fn erased(manifest: Manifest, workplace: Arc<Workplace>) -> Result<Arc<dyn DynTool>, Fault> {
         let schema = &manifest.definition.output_schema;
         let output = manifest.has_output.then(|| SchemaRegistry::default().load(schema)).transpose()?;
-        let parallel = Arc::new(Semaphore::new(manifest.max_parallel));
+        let parallel = workplace.limits.of(manifest.name(), manifest.max_parallel);
         Ok(Arc::new(Self { manifest, workplace, output, parallel }))
     }
 
@@ -70,7 +76,7 @@ impl CommandTool {
 
     async fn run(&self, mut command: CommandSpec, call: CallContext) -> Result<pintle_tool::Answer, Fault> {
         let name = self.manifest.name();
-        let permit = Arc::clone(&self.parallel).acquire_owned().await;
+        let permit = self.parallel.acquire().await;
         command.folder = within_root(&command.folder, &self.workplace.root)?;
         // All of it is held until nothing is left of the command, also when nobody waits for it any more.
         let held = (permit, call.clone(), Ended(Arc::clone(&self.workplace)));

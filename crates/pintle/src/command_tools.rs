@@ -1,8 +1,8 @@
 //! The tools that are programs: loaded from their manifests, and loaded again when those change.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
-use pintle_commands::{CommandTool, Manifest, Workplace};
+use pintle_commands::{CommandTool, Manifest, ParallelLimits, Workplace};
 use pintle_contract::underscore_name;
 use pintle_engine::Engine;
 use pintle_process::Spawner;
@@ -18,13 +18,6 @@ pub struct CommandTools {
     manifests: Vec<Manifest>,
     /// The names of all other tools.
     taken: Vec<String>,
-}
-
-/// The commands that an engine's tools run.
-pub struct RunningCommands {
-    pub spawner: Spawner,
-    /// How long ending them takes at most.
-    pub longest_grace: Duration,
 }
 
 impl CommandTools {
@@ -43,6 +36,7 @@ impl CommandTools {
             root: workspace.root.clone(),
             spawner: Spawner::new(notices::error),
             timeout: workspace.command_timeout,
+            limits: ParallelLimits::default(),
             ended: Box::new(move || search.note_all()),
         });
         Ok(Some(Self { folder, workplace, manifests, taken }))
@@ -53,12 +47,9 @@ impl CommandTools {
         tools_of(&self.manifests, &self.workplace)
     }
 
-    /// What runs by these tools.
-    pub fn running(&self) -> RunningCommands {
-        RunningCommands {
-            spawner: self.workplace.spawner.clone(),
-            longest_grace: self.manifests.iter().map(Manifest::grace).max().unwrap_or_default(),
-        }
+    /// What starts the programs.
+    pub fn spawner(&self) -> Spawner {
+        self.workplace.spawner.clone()
     }
 
     /// Follows the changes of the folder for as long as the engine is there.

@@ -4,7 +4,10 @@ use std::{
     io::{self, PipeReader},
     os::{fd::AsFd, unix::net::UnixStream as StdUnixStream},
     path::PathBuf,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -48,6 +51,8 @@ pub struct Spawner {
 
 struct Shared {
     watchers: Watchers,
+    /// The longest grace of all commands so far, in milliseconds.
+    longest_grace: AtomicU64,
     tasks: TaskTracker,
     problem: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -63,7 +68,8 @@ impl Spawner {
     pub fn with_executable(executable: PathBuf, problem: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let problem: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(problem);
         let watchers = Watchers::new(executable, Arc::clone(&problem));
-        Self { shared: Arc::new(Shared { watchers, tasks: TaskTracker::new(), problem }) }
+        let (tasks, longest_grace) = (TaskTracker::new(), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { watchers, longest_grace, tasks, problem }) }
     }
 
     /// Runs a command to its end, and to that of everything that it started. If this future is dropped, all of it is
@@ -76,6 +82,8 @@ impl Spawner {
         on_line: impl FnMut(&str) + Send + 'static,
         held: impl Send + 'static,
     ) -> Result<Finished, RunError> {
+        let grace = u64::try_from(spec.grace.as_millis()).unwrap_or(u64::MAX);
+        self.shared.longest_grace.fetch_max(grace, Ordering::Relaxed);
         let (reply, finished) = oneshot::channel();
         let shared = Arc::clone(&self.shared);
         // A task of its own: whoever waits may stop waiting, but the end has to be seen to.
@@ -87,6 +95,11 @@ impl Spawner {
             let _ = reply.send(outcome);
         });
         finished.await.unwrap_or(Err(RunError::SupervisorLost))
+    }
+
+    /// How long a command may take to end after SIGTERM: the longest of all that were run.
+    pub fn longest_grace(&self) -> Duration {
+        Duration::from_millis(self.shared.longest_grace.load(Ordering::Relaxed))
     }
 
     /// Resolves when no command runs and none is being killed.

@@ -69,6 +69,11 @@ impl Spawner {
         finished
     }
 
+    /// There is no grace here.
+    pub fn longest_grace(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
     /// Resolves when no command runs.
     pub async fn all_ended(&self) {
         self.tasks.close();

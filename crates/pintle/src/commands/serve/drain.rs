@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle_wire::Outlet;
+use pintle_engine::Outlet;
+use pintle_process::Spawner;
 use pintle_wire::{HttpServer, Pipe};
 
-use crate::{command_tools::RunningCommands, ready::ReadyFile};
+use crate::ready::ReadyFile;
 
 use super::{log::tell_when_lost, signals::Signals};
 
@@ -53,12 +54,12 @@ pub(super) async fn drain(served: &mut impl Served, patience: Duration) {
 }
 
 /// Waits until the commands of cancelled calls have ended, unless a signal comes. What is still there when the server
-/// ends is killed by its supervisor at once.
-pub(super) async fn end_commands(commands: RunningCommands) {
+/// ends is killed by its watcher at once.
+pub(super) async fn end_commands(spawner: Spawner) {
     const KILL: Duration = Duration::from_millis(500);
     let Ok(mut signals) = Signals::listen() else { return };
     tokio::select! {
-        _ = tokio::time::timeout(commands.longest_grace + KILL, commands.spawner.all_ended()) => {}
+        _ = tokio::time::timeout(spawner.longest_grace() + KILL, spawner.all_ended()) => {}
         () = signals.next() => {}
     }
 }

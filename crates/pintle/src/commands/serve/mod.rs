@@ -35,7 +35,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
     let Composition { engine, commands } =
         compose::build_engine(&workspace, &serve.toolsets, serve.engine.clone(), log.calls)?;
     let engine = Arc::new(engine);
-    let running = commands.as_ref().map(CommandTools::running);
+    let running = commands.as_ref().map(CommandTools::spawner);
     if let Some(commands) = commands {
         commands.watch(&engine);
     }
