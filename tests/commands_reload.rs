@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     commands::{shell, with_tools},
-    support::{Server, http::modern, wait_until},
+    support::{Server, http::modern, pintle, run, wait_until},
 };
 
 fn write(server: &Server, name: &str, rest: &str) {
@@ -81,13 +81,89 @@ fn a_manifest_that_becomes_invalid_leaves_the_old_one_at_work_and_warns() {
     ] {
         write(&server, "my_one", rest);
         wait_until("it warns", || server.stderr().contains(problem));
-        assert!(server.stderr().contains("warning: the tools stay as they were"), "{}", server.stderr());
+        assert!(server.stderr().contains("warning: a tool stays as it was"), "{}", server.stderr());
         assert_eq!(server.result("my_one", json!({}))["stdout"], json!("one\n"));
     }
+    server.finish();
+}
+
+#[test]
+fn a_manifest_that_becomes_invalid_holds_up_no_other_change() {
+    let mut server =
+        with_tools([("my_one", &shell("echo one")), ("my_danger", &shell("echo danger"))]).start();
+    write(&server, "my_one", "comand = [\"true\"]\n");
+    wait_until("it warns", || server.stderr().contains("unknown key `comand`"));
+    fs::remove_file(server.path("tools/my_danger.tool.toml")).expect("removes");
+    write(&server, "my_new", &shell("echo new"));
     write(&server, "search", "command = [\"true\"]\n");
-    fs::remove_file(server.path("tools/my_one.tool.toml")).expect("removes");
+    wait_until("the others are as they are", || listed(&mut server) == ["my_new", "my_one"]);
     wait_until("it warns", || server.stderr().contains("`search` is the name of a tool"));
-    assert_eq!(server.result("my_one", json!({}))["stdout"], json!("one\n"));
+    assert_eq!(call(&mut server, "my_one")["stdout"], json!("one\n"));
+    fs::remove_file(server.path("tools/my_one.tool.toml")).expect("removes");
+    wait_until("an invalid one can be removed", || listed(&mut server) == ["my_new"]);
+    server.finish();
+}
+
+#[test]
+fn a_tools_folder_is_followed_by_its_name_and_a_link_to_its_target() {
+    let setup = with_tools([("my_one", &shell("echo one"))]);
+    let manifest = |text: &str| format!("name = \"my_link\"\ndescription = \"x\"\n{}", shell(text));
+    let target = setup.path("target");
+    fs::write(&target, manifest("echo first")).expect("writes");
+    std::os::unix::fs::symlink(&target, setup.path("tools/link.tool.toml")).expect("a link");
+    let mut server = setup.start();
+    fs::write(&target, manifest("echo second")).expect("writes");
+    wait_until("the target is read again", || call(&mut server, "my_link")["stdout"] == json!("second\n"));
+    fs::rename(server.path("tools"), server.path("old-tools")).expect("renames");
+    fs::create_dir(server.path("tools")).expect("a folder");
+    write(&server, "my_two", &shell("echo two"));
+    wait_until("the new folder is read", || listed(&mut server) == ["my_two"]);
+    write(&server, "my_three", &shell("echo three"));
+    wait_until("it is watched", || listed(&mut server) == ["my_three", "my_two"]);
+    server.finish();
+}
+
+#[test]
+fn what_cannot_be_a_manifest_stops_neither_the_start_nor_the_reload() {
+    let fifo = |path: &std::path::Path| {
+        assert!(std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+    };
+    let mut server = with_tools([("my_one", &shell("echo one"))]).start();
+    fifo(&server.path("tools/pipe.tool.toml"));
+    std::os::unix::fs::symlink("/dev/zero", server.path("tools/zero.tool.toml")).expect("a link");
+    write(&server, "my_two", &shell("echo two"));
+    wait_until("the others are loaded", || listed(&mut server) == ["my_one", "my_two"]);
+    for name in ["pipe", "zero"] {
+        wait_until("it warns", || {
+            server.stderr().contains(&format!("{name}.tool.toml is not a file; a manifest is a text file"))
+        });
+    }
+    for action in [&["serve", "--tools"][..], &["tool", "check"]] {
+        let tools = server.path(if action.len() == 2 && action[0] == "tool" {
+            "tools/pipe.tool.toml"
+        } else {
+            "tools"
+        });
+        let mut command = pintle();
+        command.args(action).arg(tools).env("PINTLE_STATE_DIR", server.path("state-2"));
+        command.current_dir(server.path("root"));
+        let (code, _, stderr) = run(&mut command, b"");
+        assert!(code != Some(0) && stderr.contains("is not a file"), "{action:?}: {code:?} {stderr}");
+    }
+    server.finish();
+}
+
+#[test]
+fn many_manifests_written_at_once_are_one_change_or_few_and_no_warning() {
+    let mut server = with_tools([("my_000", &shell("echo one"))]).start();
+    let name = |number: usize| format!("my_{number:03}");
+    (1..200).for_each(|number| write(&server, &name(number), &shell("echo new")));
+    wait_until("all are there", || listed(&mut server).len() == 200);
+    for number in 1..200 {
+        fs::remove_file(server.path(&format!("tools/{}.tool.toml", name(number)))).expect("removes");
+    }
+    wait_until("all are gone", || listed(&mut server).len() == 1);
+    assert!(!server.stderr().contains("warning"), "{}", server.stderr());
     server.finish();
 }
 

@@ -17,9 +17,9 @@ mod tool;
 mod watch;
 mod written;
 
-pub use folder::{MANIFEST_SUFFIX, load, refuse_folder};
+pub use folder::{Loaded, MANIFEST_SUFFIX, Problem, check_name, load, refuse_folder, reload};
 pub use manifest::{Manifest, duration};
 pub use parallel::ParallelLimits;
 pub use starter::starter;
 pub use tool::{CommandTool, Workplace};
-pub use watch::watch;
+pub use watch::{Settled, watch};

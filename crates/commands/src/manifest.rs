@@ -1,6 +1,7 @@
 //! What a manifest means.
 
 use std::{
+    io::Read,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,6 +22,7 @@ const LARGEST_MAX_OUTPUT: usize = 1 << 20;
 const DEFAULT_MAX_PARALLEL: usize = 4;
 const LARGEST_MAX_PARALLEL: usize = 1024;
 const LONGEST_GRACE: Duration = Duration::from_secs(60);
+const LARGEST_MANIFEST: u64 = 1 << 20;
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 2048;
 
@@ -29,7 +31,8 @@ const LONGEST_DESCRIPTION: usize = 2048;
 pub struct Manifest {
     /// What clients are told of it.
     pub definition: ToolDefinition,
-    /// The text that it was read from.
+    /// The file that it was read from, and its text.
+    pub(crate) file: PathBuf,
     pub(crate) text: String,
     /// Where the name is written.
     pub(crate) positions: Positions,
@@ -52,8 +55,7 @@ pub struct Manifest {
 impl Manifest {
     /// Reads a manifest. `Err` has the file, the line and the column of what is wrong.
     pub fn read(file: &Path) -> Result<Self, String> {
-        let bytes =
-            std::fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let bytes = read_file(file)?;
         Self::parse(&text_of(&bytes, file)?, file, std::env::var_os("PATH").as_deref())
     }
 
@@ -62,7 +64,7 @@ impl Manifest {
         let positions = Positions::find(text, file)?;
         let written = positions.read_strictly(text, file)?;
         decide(written, positions.clone(), search_path)
-            .map(|manifest| Self { text: text.to_owned(), ..manifest })
+            .map(|manifest| Self { text: text.to_owned(), file: file.to_owned(), ..manifest })
             .map_err(|(pointer, problem)| positions.problem(nearest_value(&positions, &pointer), problem))
     }
 
@@ -79,6 +81,31 @@ impl Manifest {
     /// An error about the name, with its position.
     pub fn name_problem(&self, problem: impl std::fmt::Display) -> String {
         self.positions.problem(self.positions.value("/name"), problem)
+    }
+}
+
+/// What a file holds, if it is one and holds no more than a manifest can.
+fn read_file(file: &Path) -> Result<Vec<u8>, String> {
+    let shown = file.display();
+    let cannot = |error: std::io::Error| format!("cannot read {shown}: {error}");
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    // A pipe that nobody writes to would be waited for.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    let refuse = |there: std::fs::Metadata| match there.is_file() {
+        true => Ok(()),
+        false => Err(format!("{shown} is not a file; a manifest is a text file")),
+    };
+    // Before it is opened, because opening some devices does something; and after, because it may be another by then.
+    refuse(file.metadata().map_err(cannot)?)?;
+    let opened = options.open(file).map_err(cannot)?;
+    refuse(opened.metadata().map_err(cannot)?)?;
+    let mut bytes = Vec::new();
+    opened.take(LARGEST_MANIFEST + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    match bytes.len() as u64 > LARGEST_MANIFEST {
+        true => Err(format!("{shown} has more than {LARGEST_MANIFEST} bytes; no manifest needs as many")),
+        false => Ok(bytes),
     }
 }
 
@@ -175,6 +202,7 @@ fn decide(
         template,
         positions,
         text: String::new(),
+        file: PathBuf::new(),
     })
 }
 

@@ -1,10 +1,14 @@
 //! The tools that are programs: loaded from their manifests, and loaded again when those change.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use pintle_commands::{CommandTool, Manifest, ParallelLimits, Workplace};
-use pintle_contract::underscore_name;
-use pintle_engine::Engine;
+use pintle_commands::{CommandTool, Manifest, ParallelLimits, Settled, Workplace};
+use pintle_engine::{DynTool, Engine, Toolset};
 use pintle_process::Spawner;
 use pintle_search::Search;
 use pintle_tool::{DynTool, Toolset};
@@ -18,6 +22,8 @@ pub struct CommandTools {
     manifests: Vec<Manifest>,
     /// The names of all other tools.
     taken: Vec<String>,
+    /// What is wrong with manifests, and was said already.
+    warned: HashSet<String>,
 }
 
 impl CommandTools {
@@ -29,8 +35,7 @@ impl CommandTools {
     ) -> Result<Option<Self>, String> {
         let Some(folder) = workspace.tools_dir.clone() else { return Ok(None) };
         workspace.refuse_tools_inside_root()?;
-        let manifests = pintle_commands::load(&folder, &workspace.root)?;
-        refuse_taken_names(&manifests, &taken)?;
+        let manifests = pintle_commands::load(&folder, &workspace.root, &taken)?;
         let search = Arc::clone(search);
         let workplace = Arc::new(Workplace {
             root: workspace.root.clone(),
@@ -39,7 +44,7 @@ impl CommandTools {
             limits: ParallelLimits::default(),
             ended: Box::new(move || search.note_all()),
         });
-        Ok(Some(Self { folder, workplace, manifests, taken }))
+        Ok(Some(Self { folder, workplace, manifests, taken, warned: HashSet::new() }))
     }
 
     /// One tool for each manifest.
@@ -56,11 +61,9 @@ impl CommandTools {
     pub fn watch(mut self, engine: &Arc<Engine>) {
         engine.let_tools_change();
         let (folder, engine) = (self.folder.clone(), Arc::downgrade(engine));
-        let reload = move || {
-            let Some(engine) = engine.upgrade() else { return };
-            if let Err(problem) = self.reload(&engine) {
-                notices::warning(&format!("the tools stay as they were: {problem}"));
-            }
+        let reload = move || match engine.upgrade() {
+            Some(engine) => self.reload(&engine),
+            None => Settled::Yes,
         };
         if let Err(error) = pintle_commands::watch(&folder, reload) {
             notices::warning(&format!(
@@ -70,38 +73,55 @@ impl CommandTools {
         }
     }
 
-    fn reload(&mut self, engine: &Engine) -> Result<(), String> {
-        let manifests = pintle_commands::load(&self.folder, &self.workplace.root)?;
+    fn reload(&mut self, engine: &Engine) -> Settled {
+        let loaded =
+            pintle_commands::reload(&self.folder, &self.workplace.root, &self.taken, &self.manifests);
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(problem) => {
+                self.warn([format!("{problem}; its tools stay as they were")]);
+                return Settled::Yes;
+            }
+        };
+        // What is only half written is no error yet; what else has changed does not wait for it.
+        let (unfinished, wrong): (Vec<_>, Vec<_>) =
+            loaded.problems.into_iter().partition(|problem| is_just_written(&problem.file));
+        let mut problems: Vec<String> = wrong.into_iter().map(|problem| problem.message).collect();
+        problems.extend(self.replace(engine, loaded.manifests).err());
+        self.warn(problems.into_iter().map(|problem| format!("a tool stays as it was: {problem}")));
+        if unfinished.is_empty() { Settled::Yes } else { Settled::No }
+    }
+
+    /// Puts other tools in the place of those that there are.
+    fn replace(&mut self, engine: &Engine, manifests: Vec<Manifest>) -> Result<(), String> {
         let are_same = manifests.len() == self.manifests.len()
             && manifests.iter().zip(&self.manifests).all(|(new, old)| new.is_same(old));
         if are_same {
             return Ok(());
         }
-        refuse_taken_names(&manifests, &self.taken)?;
         let added = Toolset { tools: tools_of(&manifests, &self.workplace)?, is_listed: true };
         let removed: Vec<String> = self.manifests.iter().map(|old| old.name().to_owned()).collect();
         engine.replace_tools(&removed, added).map_err(|error| error.to_string())?;
         self.manifests = manifests;
         Ok(())
     }
+
+    /// Says what is wrong, once for as long as it is.
+    fn warn(&mut self, problems: impl IntoIterator<Item = String>) {
+        let problems: HashSet<String> = problems.into_iter().collect();
+        problems.difference(&self.warned).for_each(|problem| notices::warning(problem));
+        self.warned = problems;
+    }
+}
+
+/// Whether a file was written a moment ago, so that whoever writes it may not have finished.
+fn is_just_written(file: &Path) -> bool {
+    const MOMENT: Duration = Duration::from_millis(200);
+    let written = file.metadata().and_then(|there| there.modified());
+    written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age < MOMENT))
 }
 
 fn tools_of(manifests: &[Manifest], workplace: &Arc<Workplace>) -> Result<Vec<Arc<dyn DynTool>>, String> {
     let tools = manifests.iter().map(|manifest| CommandTool::erased(manifest.clone(), Arc::clone(workplace)));
     tools.collect::<Result<_, _>>().map_err(|fault| fault.to_string())
-}
-
-/// Refuses a command whose name is that of another tool, in either spelling.
-fn refuse_taken_names(manifests: &[Manifest], others: &[String]) -> Result<(), String> {
-    let is_taken = |manifest: &&Manifest| {
-        others.iter().any(|other| underscore_name(other) == underscore_name(manifest.name()))
-    };
-    match manifests.iter().find(is_taken) {
-        Some(manifest) => {
-            let problem =
-                format!("`{}` is the name of a tool that Pintle has; choose another", manifest.name());
-            Err(manifest.name_problem(problem))
-        }
-        None => Ok(()),
-    }
 }
