@@ -169,6 +169,22 @@ fn whatever_a_caller_sends_is_one_argument_or_is_refused() {
 }
 
 #[test]
+fn a_list_adds_no_option_and_an_option_without_a_value_is_left_out() {
+    let input = "[input]\nrequired = [\"a\"]\n[input.properties.a]\n\
+                 type = [\"array\", \"null\"]\nitems = { type = \"string\" }\n";
+    let manifest = format!("command = [\"printf\", \"<%s>\", \"x\", \"-e\", \"{{a}}\", \"end\"]\n{input}");
+    let mut server = with_tools([("list", &manifest)]).start();
+    for (given, expected) in
+        [(json!(["-a", "b"]), "<x><-e><-a><b><end>"), (json!([]), "<x><end>"), (Value::Null, "<x><end>")]
+    {
+        assert_eq!(server.result("list", json!({ "a": given }))["stdout"], json!(expected));
+    }
+    let error = server.error("list", json!({"a": ["a", "--evil"]}));
+    assert_eq!(error["code"], json!("INVALID_REQUEST"), "{error}");
+    server.finish();
+}
+
+#[test]
 fn a_command_sees_its_folder_and_no_settings_of_the_server() {
     let setup = with_tools([
         ("env", "command = [\"env\"]\nenv = [\"WANTED\"]\n"),

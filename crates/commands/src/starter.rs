@@ -24,6 +24,7 @@ description = "Prints a text. Replace this by what the tool does."
 # The program is an absolute path, or a name that is found on the server's PATH.
 # "{field}" stands for a property of [input] and fills a whole element; a list fills as many as it has.
 # A value that begins with "-" is refused, unless it is the value of an option or comes after "--".
+# An option before a field that is null or an empty list is left out together with it.
 command = ["/usr/bin/printf", "%s", "{text}"]
 
 # stdin = "json"       # the program gets all arguments as one JSON object on standard input

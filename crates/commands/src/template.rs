@@ -16,9 +16,11 @@ enum Element {
     /// The value of a field.
     Field {
         name: String,
-        /// A value that begins with a dash would be read as an option here.
-        refuses_dash: bool,
+        /// It comes after `--`, where nothing is read as an option.
+        is_after_options: bool,
     },
+    /// An option and the field that is its value: both are there, or neither.
+    Option { option: String, name: String },
 }
 
 impl Template {
@@ -33,12 +35,13 @@ impl Template {
             let element = match Form::of(text) {
                 Form::Field(name) => {
                     check_field(name, fields).map_err(|problem| (index, problem))?;
-                    let takes_dash = match parsed.last() {
-                        // The value of an option.
-                        Some(Element::Literal(before)) if before.starts_with('-') => true,
-                        _ => parsed.iter().any(|element| *element == Element::Literal("--".into())),
-                    };
-                    Element::Field { name: name.to_owned(), refuses_dash: !takes_dash }
+                    let name = name.to_owned();
+                    let is_after_options =
+                        parsed.iter().any(|element| *element == Element::Literal("--".into()));
+                    match parsed.pop_if(|last| !is_after_options && takes_value(last)) {
+                        Some(Element::Literal(option)) => Element::Option { option, name },
+                        _ => Element::Field { name, is_after_options },
+                    }
                 }
                 Form::Literal(text) => Element::Literal(text.into()),
                 Form::Mixed(name) if fields.contains_key(name) => {
@@ -58,7 +61,7 @@ impl Template {
     /// The fields that stand in it.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|element| match element {
-            Element::Field { name, .. } => Some(name.as_str()),
+            Element::Field { name, .. } | Element::Option { name, .. } => Some(name.as_str()),
             Element::Literal(_) => None,
         })
     }
@@ -69,18 +72,39 @@ impl Template {
         for element in &self.0 {
             match element {
                 Element::Literal(text) => arguments.push(text.into()),
-                Element::Field { name, refuses_dash } => match fields.get(name) {
-                    None | Some(Value::Null) => {}
-                    Some(Value::Array(values)) => {
-                        for value in values {
-                            arguments.push(argument(name, value, *refuses_dash)?);
-                        }
+                Element::Field { name, is_after_options } => {
+                    for value in values(fields, name) {
+                        arguments.push(argument(name, value, !is_after_options)?);
                     }
-                    Some(value) => arguments.push(argument(name, value, *refuses_dash)?),
-                },
+                }
+                Element::Option { option, name } => {
+                    // Without a value the option would take what comes next for it.
+                    for (index, value) in values(fields, name).iter().enumerate() {
+                        if index == 0 {
+                            arguments.push(option.into());
+                        }
+                        // Only the first is the option's value.
+                        arguments.push(argument(name, value, index > 0)?);
+                    }
+                }
             }
         }
         Ok(arguments)
+    }
+}
+
+/// Whether an element is an option whose value is the next element: not a single dash, which is a file's name for
+/// standard input, and not one that has its value already.
+fn takes_value(element: &Element) -> bool {
+    matches!(element, Element::Literal(text) if text.starts_with('-') && text != "-" && !text.contains('='))
+}
+
+/// The values of a field: those of a list, or one, or none.
+fn values<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a [Value] {
+    match fields.get(name) {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(values)) => values,
+        Some(value) => std::slice::from_ref(value),
     }
 }
 
@@ -113,7 +137,7 @@ fn argument(name: &str, value: &Value, refuses_dash: bool) -> Result<OsString, F
     }
     if refuses_dash && text.starts_with('-') {
         let problem = format!("`{name}` begins with `-`, so the program would read it as an option");
-        let hint = "write a path as `./-name`; whoever keeps the manifest can put \"--\" before the field";
+        let hint = "write a path as `./-name`; the manifest can put \"--\" before the field";
         return Err(Fault::invalid(Stage::Arguments, problem).hint(hint));
     }
     Ok(text.into())
@@ -216,6 +240,37 @@ mod tests {
         }
         assert_eq!(filled(&["{path}"], &json!({"path": -5})), Ok(vec!["-5".into()]), "a number is no option");
         assert!(filled(&["{paths}"], &json!({"paths": ["a", "--all"]})).is_err());
+    }
+
+    #[test]
+    fn of_a_list_after_an_option_only_the_first_may_begin_with_a_dash() {
+        let list = |paths: &[&str]| json!({ "paths": paths });
+        let words = |words: &[&str]| Ok(words.iter().map(ToString::to_string).collect());
+        assert_eq!(filled(&["-e", "{paths}", "end"], &list(&["-a", "b"])), words(&["-e", "-a", "b", "end"]));
+        for elements in [&["-e", "{paths}"][..], &["-", "{paths}"], &["--level=3", "{paths}"]] {
+            assert!(filled(elements, &list(&["a", "--evil"])).is_err(), "{elements:?}");
+        }
+        for elements in [&["-", "{path}"][..], &["--level=3", "{path}"]] {
+            assert!(filled(elements, &json!({"path": "--evil"})).is_err(), "{elements:?}");
+        }
+        let free = filled(&["--", "-e", "{paths}"], &list(&["a", "--all"]));
+        assert_eq!(free, words(&["--", "-e", "a", "--all"]));
+    }
+
+    #[test]
+    fn an_option_without_a_value_is_left_out() {
+        for none in [json!({"path": null, "paths": []}), json!({"path": [], "paths": null})] {
+            assert_eq!(
+                filled(&["--out", "{path}", "-e", "{paths}", "end"], &none),
+                Ok(vec!["end".to_owned()])
+            );
+            let kept = filled(&["-v", "--", "{paths}", "-x", "{path}"], &none);
+            assert_eq!(
+                kept,
+                Ok(["-v", "--", "-x"].map(String::from).to_vec()),
+                "nothing is an option after `--`"
+            );
+        }
     }
 
     #[test]
