@@ -92,10 +92,14 @@ fn each_way_to_fail_has_an_error_of_its_own() {
         ("not_json", &with_output("echo nonsense")),
         ("other_shape", &with_output("echo \"{}\"")),
         ("too_much", &with_output("head -c 9000000 /dev/zero")),
+        ("rounded", &with_output("echo \"{\\\"a\\\": 123456789012345678901234567890}\"")),
+        ("user_signal", &shell("kill -USR1 $$")),
         ("missing", "command = [\"/no/such/program\"]\n"),
+        ("file_cwd", "command = [\"/bin/true\"]\ncwd = \"file\"\n"),
         ("folder", "command = [\"/usr\"]\n"),
         ("no_cwd", "command = [\"/bin/true\"]\ncwd = \"none\"\n"),
     ]);
+    fs::write(setup.path("root/file"), "").expect("writes");
     let plain = setup.path("plain");
     fs::write(&plain, "#!/bin/sh\n").expect("writes");
     fs::set_permissions(&plain, PermissionsExt::from_mode(0o644)).expect("a mode");
@@ -107,7 +111,10 @@ fn each_way_to_fail_has_an_error_of_its_own() {
         ("not_json", "INVALID_OUTPUT", "not_json", ("line", json!(1))),
         ("other_shape", "INVALID_OUTPUT", "output_schema", ("none", Value::Null)),
         ("too_much", "INVALID_OUTPUT", "too_large", ("bytes", json!(9_000_000))),
+        ("rounded", "INVALID_OUTPUT", "inexact_number", ("offset", json!(6))),
+        ("user_signal", "UPSTREAM_FAILED", "signal", ("signal", json!("SIGUSR1"))),
         ("missing", "UPSTREAM_FAILED", "missing", ("none", Value::Null)),
+        ("file_cwd", "UPSTREAM_FAILED", "no_folder", ("none", Value::Null)),
         ("folder", "UPSTREAM_FAILED", "folder", ("none", Value::Null)),
         ("not_executable", "UPSTREAM_FAILED", "not_executable", ("none", Value::Null)),
         ("no_cwd", "UPSTREAM_FAILED", "no_folder", ("none", Value::Null)),

@@ -160,7 +160,7 @@ fn a_server_that_ends_leaves_nothing_behind_even_if_supervisors_are_out_of_actio
         ("kill -STOP $PPID", Signal::KILL),
         ("kill -STOP $PPID", Signal::TERM),
         ("prlimit --nofile=3:3 --pid $PPID", Signal::KILL),
-        ("touch ready; while [ -e ready ]; do :; done; kill -KILL $PPID $server", Signal::CONT),
+        ("touch ready; while [ -e ready ]; do :; done; kill -KILL $server $PPID", Signal::CONT),
     ] {
         let marker = marker();
         let setup = with_tools([("stay", &rebellious(harm, &marker))]).args(["--drain", "100ms"]);

@@ -144,3 +144,58 @@ fn a_wrong_manifest_is_reported_with_file_line_and_column() {
     assert_eq!((code, output.as_str()), (Some(1), ""));
     assert!(errors.contains("x.tool.toml: line 3, column 25: `text` is no property of [input]"), "{errors}");
 }
+
+#[test]
+fn what_a_server_refuses_is_refused_by_check_and_new_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let setup = Setup::new();
+    let schemas = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/schemas");
+    let mut list = pintle();
+    list.args(["tools", "--json", "--schemas-dir", schemas, "--root"]).arg(setup.path("root"));
+    list.env("PINTLE_STATE_DIR", setup.path("state"));
+    let (_, output, errors) = run(&mut list, b"");
+    let listed: Value = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{errors}"));
+    let tools = listed["tools"].as_array().expect("tools");
+    assert!(tools.len() > 20, "{listed}");
+    for tool in tools {
+        let name = tool["name"].as_str().expect("a name");
+        for name in [name.to_owned(), name.replace('.', "_")] {
+            let file = folder.path().join("taken.tool.toml");
+            let text = format!("name = \"{name}\"\ndescription = \"x\"\ncommand = [\"true\"]\n");
+            fs::write(&file, text).expect("writes");
+            let (code, _, errors) = run(pintle().args(["tool", "check"]).arg(&file), b"");
+            assert!(
+                code == Some(1) && errors.contains("is the name of a tool that Pintle has"),
+                "{name}: {errors}"
+            );
+            let (code, _, errors) =
+                run(pintle().args(["tool", "new", &name, "--dir"]).arg(folder.path()), b"");
+            assert!(
+                code == Some(2) && errors.contains("is the name of a tool that Pintle has"),
+                "{name}: {errors}"
+            );
+        }
+    }
+    let twice = ["one", "two"].map(|file| folder.path().join(file));
+    for (file, name) in twice.iter().zip(["my.tool", "my_tool"]) {
+        let text = format!("name = \"{name}\"\ndescription = \"x\"\ncommand = [\"true\"]\n");
+        fs::write(file, text).expect("writes");
+    }
+    let (code, _, errors) = run(pintle().args(["tool", "check"]).args(&twice), b"");
+    assert!(
+        code == Some(1) && errors.contains("`my_tool` is the name of another manifest's tool"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_new_manifest_makes_its_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tools = folder.path().join("some/tools");
+    let (code, output, errors) = run(pintle().args(["tool", "new", "lint", "--dir"]).arg(&tools), b"");
+    assert_eq!(
+        (code, output),
+        (Some(0), format!("{}\n", tools.join("lint.tool.toml").display())),
+        "{errors}"
+    );
+}

@@ -7,14 +7,14 @@ use std::{
 };
 
 use pintle_contract::{Annotations, ClientHints, ToolDefinition, WorkspacePath};
-use pintle_positions::{Position, Positions, text_of};
+use pintle_positions::{Position, Positions, escape, text_of};
 use pintle_process::DEFAULT_GRACE;
 use serde_json::{Map, Value};
 
 use crate::{
     environment, schemas,
-    template::Template,
-    written::{StdinForm, WrittenManifest},
+    template::{Template, is_field},
+    written::WrittenManifest,
 };
 
 const DEFAULT_MAX_OUTPUT: usize = 256 << 10;
@@ -22,6 +22,7 @@ const LARGEST_MAX_OUTPUT: usize = 1 << 20;
 const DEFAULT_MAX_PARALLEL: usize = 4;
 const LARGEST_MAX_PARALLEL: usize = 1024;
 const LONGEST_GRACE: Duration = Duration::from_secs(60);
+const LARGEST_SCHEMA_VERSION: usize = 1_000_000;
 const LARGEST_MANIFEST: u64 = 1 << 20;
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 2048;
@@ -135,12 +136,36 @@ fn decide(
     let input = schemas::input(written.input)?;
     let has_output = written.output.is_some();
     let output_schema = written.output.map_or_else(|| Ok(schemas::plain_output()), schemas::output)?;
-    let (program, arguments) = written.command.split_first().ok_or_else(|| {
+    let command =
+        texts(&written.command, "/command", "the program and its arguments", "[\"echo\", \"{text}\"]")?;
+    if let Some(index) = command.iter().position(|element| element.contains('\0')) {
+        let problem = "this holds a NUL character, which no argument of a program can hold";
+        return Err((format!("/command/{index}"), problem.into()));
+    }
+    let (program, arguments) = command.split_first().ok_or_else(|| {
         ("/command".to_owned(), "this is empty; its first element is the program".to_owned())
     })?;
+    if is_field(program, &input.fields) {
+        let problem =
+            format!("the program is `{program}`, but it cannot be a field: callers would choose what is run");
+        return Err(("/command/0".into(), problem));
+    }
     let template = Template::parse(arguments, &input.fields)
         .map_err(|(index, problem)| (format!("/command/{}", index + 1), problem))?;
-    let takes_stdin = written.stdin == Some(StdinForm::Json);
+    for (name, default) in &input.defaults {
+        let alone = Map::from_iter([(name.clone(), default.clone())]);
+        let pointer = format!("/input/properties/{}/default", escape(name));
+        template.fill(&alone).map_err(|fault| (pointer, fault.message.clone()))?;
+    }
+    let takes_stdin = match &written.stdin {
+        None => false,
+        Some(Value::String(form)) if form == "json" => true,
+        Some(_) => {
+            let problem =
+                "this can only be \"json\": all arguments as one JSON object; leave it out for no input";
+            return Err(("/stdin".into(), problem.into()));
+        }
+    };
     if !takes_stdin {
         let is_used = |name: &String| template.fields().any(|used| used == name);
         if let Some(unused) = input.fields.keys().filter(|name| !is_used(name)).min() {
@@ -150,31 +175,43 @@ fn decide(
             return Err((format!("/input/properties/{unused}"), problem));
         }
     }
-    for (index, name) in written.env.iter().enumerate() {
+    let env = written.env.as_ref().map(|env| texts(env, "/env", "names of variables", "[\"CI\"]"));
+    let env = env.transpose()?.unwrap_or_default();
+    for (index, name) in env.iter().enumerate() {
         environment::check(name).map_err(at(&format!("/env/{index}")))?;
     }
     let cwd = written.cwd.as_deref().unwrap_or("/");
     let cwd = WorkspacePath::parse(cwd)
         .map_err(|problem| ("/cwd".to_owned(), format!("{problem}; `cwd` is a folder in the root")))?;
-    let grace = written.grace.as_deref().map(duration).transpose().map_err(at("/grace"))?;
+    let grace = written.grace.as_ref().map(written_duration).transpose().map_err(at("/grace"))?;
     let grace = grace.unwrap_or(DEFAULT_GRACE);
     if grace > LONGEST_GRACE {
         return Err(("/grace".into(), format!("this is longer than {} s", LONGEST_GRACE.as_secs())));
     }
-    let number = |key: &str, written: Option<usize>, default: usize, most: usize| {
-        let chosen = written.unwrap_or(default);
-        let problem = || (format!("/{key}"), format!("this is {chosen}; it must be from 1 to {most}"));
-        (1..=most).contains(&chosen).then_some(chosen).ok_or_else(problem)
+    let number = |key: &str, written: Option<&Value>, default: usize, most: usize| {
+        let Some(written) = written else { return Ok(default) };
+        let chosen = written.as_u64().and_then(|number| usize::try_from(number).ok());
+        let problem =
+            || (format!("/{key}"), format!("this is {written}; it must be a number from 1 to {most}"));
+        chosen.filter(|number| (1..=most).contains(number)).ok_or_else(problem)
     };
+    let schema_version =
+        number("schema_version", written.schema_version.as_ref(), 1, LARGEST_SCHEMA_VERSION)?;
+    let schema_version = u32::try_from(schema_version).unwrap_or(u32::MAX);
     Ok(Manifest {
         takes_stdin,
         cwd,
         grace,
-        timeout: written.timeout.as_deref().map(duration).transpose().map_err(at("/timeout"))?,
-        max_output: number("max_output", written.max_output, DEFAULT_MAX_OUTPUT, LARGEST_MAX_OUTPUT)?,
+        timeout: written.timeout.as_ref().map(written_duration).transpose().map_err(at("/timeout"))?,
+        max_output: number(
+            "max_output",
+            written.max_output.as_ref(),
+            DEFAULT_MAX_OUTPUT,
+            LARGEST_MAX_OUTPUT,
+        )?,
         max_parallel: number(
             "max_parallel",
-            written.max_parallel,
+            written.max_parallel.as_ref(),
             DEFAULT_MAX_PARALLEL,
             LARGEST_MAX_PARALLEL,
         )?,
@@ -194,9 +231,9 @@ fn decide(
                 open_world_hint: true,
             },
             client_hints: ClientHints::default(),
-            schema_version: written.schema_version.unwrap_or(1),
+            schema_version,
         },
-        env: written.env,
+        env,
         defaults: input.defaults,
         has_output,
         template,
@@ -204,6 +241,30 @@ fn decide(
         text: String::new(),
         file: PathBuf::new(),
     })
+}
+
+/// A list of texts. `what` is what it lists, and `example` how that is written.
+fn texts(written: &Value, pointer: &str, what: &str, example: &str) -> Result<Vec<String>, schemas::Wrong> {
+    let Some(list) = written.as_array() else {
+        return Err((pointer.into(), format!("this is no list; write {what} as one: {example}")));
+    };
+    let text = |(index, one): (usize, &Value)| {
+        let problem =
+            || (format!("{pointer}/{index}"), format!("this is {one}; write it in quotes: \"{one}\""));
+        one.as_str().map(str::to_owned).ok_or_else(problem)
+    };
+    list.iter().enumerate().map(text).collect()
+}
+
+/// A duration as it stands in a manifest.
+fn written_duration(written: &Value) -> Result<Duration, String> {
+    match written {
+        Value::String(text) => duration(text),
+        Value::Number(number) => {
+            Err(format!("this is a number; write a duration, in quotes and with its unit: \"{number}s\""))
+        }
+        _ => Err("this is no duration; write it in quotes, as \"1500ms\", \"20s\", \"2m\" or \"0\"".into()),
+    }
 }
 
 fn check_name(name: &str) -> Result<(), String> {
@@ -299,7 +360,44 @@ mod tests {
         let with = |line: &str| format!("{GOOD}{line}\n{INPUT}");
         for (text, expected) in [
             (with("nam = 1"), "line 4, column 1: unknown key `nam`"),
-            (with("stdin = \"text\""), "line 4, column 9: "),
+            (with("stdin = \"text\""), "line 4, column 9: this can only be \"json\""),
+            (
+                with("timeout = 20"),
+                "line 4, column 11: this is a number; write a duration, in quotes and with its unit: \"20s\"",
+            ),
+            (with("grace = true"), "line 4, column 9: this is no duration"),
+            (
+                with("env = \"CI\""),
+                "line 4, column 7: this is no list; write names of variables as one: [\"CI\"]",
+            ),
+            (with("[env]\nCI = \"1\""), "line 4, column 1: this is no list"),
+            (with("max_parallel = -1"), "line 4, column 16: this is -1; it must be a number from 1 to 1024"),
+            (with("schema_version = 1.5"), "line 4, column 18: this is 1.5"),
+            (
+                with("").replace("[\"/bin/lint\", \"{path}\"]", "\"lint\""),
+                "line 3, column 11: this is no list",
+            ),
+            (
+                with("").replace("\"{path}\"]", "\"{path}\", 7]"),
+                "line 3, column 35: this is 7; write it in quotes",
+            ),
+            (with("").replace("\"/bin/lint\"", "\"{path}\""), "line 3, column 12: the program is `{path}`"),
+            (
+                with("").replace("/bin/lint", "/bin/a\\u0000b"),
+                "line 3, column 12: this holds a NUL character",
+            ),
+            (
+                with("").replace("[\"path\"]", "[\"path\", \"pth\"]"),
+                "line 6, column 21: `pth` is required but is no property",
+            ),
+            (
+                with("").replace("\"string\"", "\"string\"\ndefault = 3"),
+                "line 9, column 11: the default does not match",
+            ),
+            (
+                with("").replace("\"string\"", "\"string\"\ndefault = \"-x\""),
+                "line 9, column 11: `path` begins with `-`",
+            ),
             (with("timeout = \"soon\""), "line 4, column 11: `soon` is not a duration"),
             (with("grace = \"2m\""), "line 4, column 9: this is longer than 60 s"),
             (with("cwd = \"../x\""), "line 4, column 7: "),

@@ -1,6 +1,7 @@
 //! From how a command ended to what its caller gets.
 
-use pintle_contract::{ErrorCode, Fault};
+use pintle_contract::{ErrorCode, Fault, inexact_number};
+use pintle_engine::{Answer, CompiledSchema, LARGE};
 use pintle_process::{Exit, Finished, Kept, RunError, StartFailure};
 use pintle_schema::CompiledSchema;
 use pintle_tool::{Answer, LARGE};
@@ -72,8 +73,10 @@ pub(crate) fn fault(name: &str, program: &str, error: &RunError) -> Fault {
         RunError::SupervisorLost => upstream(
             format!("`{name}` was ended, because the process that supervised it was killed"),
             "supervisor_lost",
-        ),
-        RunError::System(error) => upstream(format!("`{name}` could not be run: {error}"), "io"),
+        )
+        .hint("the command, or somebody else, ended processes of the server; call again if it was not the command"),
+        RunError::System(error) => upstream(format!("`{name}` could not be run: {error}"), "io")
+            .hint("the server has run out of processes, descriptors or memory; end some calls and call again"),
     }
 }
 
@@ -95,6 +98,19 @@ fn result(name: &str, finished: &Finished, schema: &CompiledSchema) -> Result<Va
         let details = json!({"reason": "not_json", "line": error.line(), "column": error.column()});
         invalid(problem, details).printed(tail(&finished.stdout), tail(&finished.stderr))
     })?;
+    // Valid JSON is UTF-8.
+    let text = String::from_utf8_lossy(&bytes);
+    if let Some(offset) = inexact_number(&text) {
+        let number: String = text[offset..]
+            .chars()
+            .take_while(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'))
+            .take(40)
+            .collect();
+        let problem = format!(
+            "the output of `{name}` has the number {number}, which would be rounded; the command can print it as a text"
+        );
+        return Err(invalid(problem, json!({"reason": "inexact_number", "offset": offset})));
+    }
     if !schema.accepts(&value) {
         let wrong = schema.mismatches(&value, "field");
         let errors: Vec<_> =
@@ -142,8 +158,8 @@ fn signal_name(signal: i32) -> &'static str {
         2 => "SIGINT",
         3 => "SIGQUIT",
         4 => "SIGILL",
+        5 => "SIGTRAP",
         6 => "SIGABRT",
-        7 => "SIGBUS",
         8 => "SIGFPE",
         9 => "SIGKILL",
         11 => "SIGSEGV",
@@ -152,7 +168,18 @@ fn signal_name(signal: i32) -> &'static str {
         15 => "SIGTERM",
         24 => "SIGXCPU",
         25 => "SIGXFSZ",
-        31 => "SIGSYS",
+        26 => "SIGVTALRM",
+        27 => "SIGPROF",
+        28 => "SIGWINCH",
+        // These have other numbers on other systems, as the last of Linux have.
+        7 if cfg!(target_os = "linux") => "SIGBUS",
+        10 if cfg!(target_os = "linux") => "SIGUSR1",
+        12 if cfg!(target_os = "linux") => "SIGUSR2",
+        16 if cfg!(target_os = "linux") => "SIGSTKFLT",
+        29 if cfg!(target_os = "linux") => "SIGIO",
+        30 if cfg!(target_os = "linux") => "SIGPWR",
+        31 if cfg!(target_os = "linux") => "SIGSYS",
+        34..=64 if cfg!(target_os = "linux") => "a real-time signal",
         _ => "unnamed",
     }
 }

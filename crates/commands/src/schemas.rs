@@ -34,6 +34,14 @@ pub(crate) fn input(written: Option<Map<String, Value>>) -> Result<Input, Wrong>
     let properties = schema.get("properties").and_then(Value::as_object);
     let properties =
         properties.ok_or_else(|| ("/input/properties".to_owned(), "this is no table".to_owned()))?;
+    for (index, name) in schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        if !name.as_str().is_some_and(|name| properties.contains_key(name)) {
+            let shown = name.as_str().map_or_else(|| name.to_string(), str::to_owned);
+            let problem =
+                format!("`{shown}` is required but is no property of [input]; no call could be right");
+            return Err((format!("/input/required/{index}"), problem));
+        }
+    }
     let mut defaults = Map::new();
     let mut fields = HashMap::new();
     for (name, property) in properties {
@@ -43,7 +51,28 @@ pub(crate) fn input(written: Option<Map<String, Value>>) -> Result<Input, Wrong>
             defaults.insert(name.clone(), default.clone());
         }
     }
-    Ok(Input { schema: finish(schema, "input")?, fields, defaults })
+    let schema = finish(schema, "input")?;
+    check_defaults(&schema, &defaults)?;
+    Ok(Input { schema, fields, defaults })
+}
+
+/// Refuses a default that the property's own schema refuses: every call that leaves it out would fail.
+fn check_defaults(schema: &Value, defaults: &Map<String, Value>) -> Result<(), Wrong> {
+    let mut schema = schema.clone();
+    if let Some(schema) = schema.as_object_mut() {
+        // Each is checked alone.
+        ["required", "minProperties", "dependentRequired"].iter().for_each(|key| _ = schema.remove(*key));
+    }
+    let loaded = SchemaRegistry::default().load(&schema);
+    let Ok(compiled) = loaded else { return Ok(()) };
+    for (name, default) in defaults {
+        let wrong = compiled.mismatches(&json!({ name.as_str(): default }), "argument");
+        if let Some(first) = wrong.first() {
+            let problem = format!("the default does not match the property's own schema: {}", first.message);
+            return Err((format!("/input/properties/{}/default", escape(name)), problem));
+        }
+    }
+    Ok(())
 }
 
 /// Reads `[output]`.

@@ -32,7 +32,11 @@ impl Template {
     ) -> Result<Self, (usize, String)> {
         let mut parsed: Vec<Element> = Vec::new();
         for (index, text) in elements.iter().enumerate() {
-            let element = match Form::of(text) {
+            let form = match field_of(text).filter(|name| fields.contains_key(*name)) {
+                Some(name) => Form::Field(name),
+                None => Form::of(text),
+            };
+            let element = match form {
                 Form::Field(name) => {
                     check_field(name, fields).map_err(|problem| (index, problem))?;
                     let name = name.to_owned();
@@ -91,6 +95,16 @@ impl Template {
         }
         Ok(arguments)
     }
+}
+
+/// What stands in the braces of an element that is nothing else.
+fn field_of(text: &str) -> Option<&str> {
+    text.strip_prefix('{')?.strip_suffix('}')
+}
+
+/// Whether an element stands for a field.
+pub(crate) fn is_field(text: &str, fields: &HashMap<String, bool>) -> bool {
+    field_of(text).is_some_and(|name| fields.contains_key(name))
 }
 
 /// Whether an element is an option whose value is the next element: not a single dash, which is a file's name for
@@ -255,6 +269,13 @@ mod tests {
         }
         let free = filled(&["--", "-e", "{paths}"], &list(&["a", "--all"]));
         assert_eq!(free, words(&["--", "-e", "a", "--all"]));
+    }
+
+    #[test]
+    fn a_property_of_any_name_is_a_field() {
+        let fields = HashMap::from([("a.b".to_owned(), true)]);
+        let template = Template::parse(&["{a.b}".into()], &fields).expect("a template");
+        assert_eq!(template.fields().collect::<Vec<_>>(), ["a.b"]);
     }
 
     #[test]

@@ -143,17 +143,26 @@ fn report_lines(progress: Progress) -> impl FnMut(&str) + Send + 'static {
 
 /// The working folder without links, if it is in the root.
 fn within_root(folder: &Path, root: &Path) -> Result<PathBuf, Fault> {
-    let failed = |problem: String, reason: &str| {
-        Fault::new(ErrorCode::UpstreamFailed, problem)
-            .details(json!({ "reason": reason }))
-            .hint("create the folder, or change `cwd` in the manifest")
+    let failed = |problem: String, reason: &str, remedy: &str| {
+        Err(Fault::new(ErrorCode::UpstreamFailed, problem).details(json!({ "reason": reason })).hint(remedy))
     };
     let shown = folder.strip_prefix(root).unwrap_or(folder).display().to_string();
-    let real = folder.canonicalize().map_err(|error| {
-        failed(format!("the working folder /{shown} cannot be used: {error}"), "no_folder")
-    })?;
-    match real.starts_with(root) {
-        true => Ok(real),
-        false => Err(failed(format!("the working folder /{shown} leads out of the root"), "folder_outside")),
+    match folder.canonicalize() {
+        Err(error) => failed(
+            format!("the working folder /{shown} cannot be used: {error}"),
+            "no_folder",
+            "create the folder, or change `cwd` in the manifest",
+        ),
+        Ok(real) if !real.starts_with(root) => failed(
+            format!("the working folder /{shown} is a link that leads out of the root"),
+            "folder_outside",
+            "put a folder in the place of the link, or change `cwd` in the manifest",
+        ),
+        Ok(real) if !real.is_dir() => failed(
+            format!("the working folder /{shown} is not a folder"),
+            "no_folder",
+            "put a folder in its place, or change `cwd` in the manifest",
+        ),
+        Ok(real) => Ok(real),
     }
 }

@@ -1,4 +1,5 @@
-//! A manifest as it is written. What it means is decided in `manifest`.
+//! A manifest as it is written. What it means is decided in `manifest`, which also says what is wrong with a value: better
+//! than a schema could.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,29 +12,19 @@ pub(crate) struct WrittenManifest {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: String,
-    #[schemars(length(min = 1))]
-    pub(crate) command: Vec<String>,
-    pub(crate) stdin: Option<StdinForm>,
+    pub(crate) command: Value,
+    pub(crate) stdin: Option<Value>,
     pub(crate) cwd: Option<String>,
-    #[serde(default)]
-    pub(crate) env: Vec<String>,
-    pub(crate) timeout: Option<String>,
-    pub(crate) grace: Option<String>,
-    pub(crate) max_output: Option<usize>,
-    pub(crate) max_parallel: Option<usize>,
-    pub(crate) schema_version: Option<u32>,
+    pub(crate) env: Option<Value>,
+    pub(crate) timeout: Option<Value>,
+    pub(crate) grace: Option<Value>,
+    pub(crate) max_output: Option<Value>,
+    pub(crate) max_parallel: Option<Value>,
+    pub(crate) schema_version: Option<Value>,
     #[schemars(with = "Option<AnyTable>")]
     pub(crate) input: Option<Map<String, Value>>,
     #[schemars(with = "Option<AnyTable>")]
     pub(crate) output: Option<Map<String, Value>>,
-}
-
-/// What a program finds on standard input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum StdinForm {
-    /// All arguments, as one JSON object.
-    Json,
 }
 
 /// A table with any keys, as a JSON Schema is.

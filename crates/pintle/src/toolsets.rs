@@ -4,6 +4,31 @@ use pintle_contract::nearest;
 
 /// The names that `--toolsets` takes.
 const NAMES: [&str; 4] = ["files", "search", "assets", "commands"];
+/// The names of all tools that a server has of its own, with or without a workspace: no manifest may have one of them.
+pub const OWN_TOOLS: [&str; 22] = [
+    "check_status",
+    "diff_assets",
+    "file.create",
+    "file.list",
+    "file.move",
+    "file.read",
+    "file.remove",
+    "get_example",
+    "get_schema",
+    "index_build",
+    "index_status",
+    "list_examples",
+    "list_schemas",
+    "populate_backend",
+    "search",
+    "show_file",
+    "text.append",
+    "text.insert",
+    "text.read",
+    "text.replace",
+    "validate_asset",
+    "workspace_status",
+];
 /// The word for all toolsets that have something to work on.
 const AUTO: &str = "auto";
 

@@ -7,13 +7,14 @@ use std::{
     process::ExitCode,
 };
 
-use pintle_commands::{MANIFEST_SUFFIX, Manifest, starter};
+use pintle_commands::{MANIFEST_SUFFIX, Manifest, check_name, starter};
 use serde_json::json;
 
 use crate::{
     cli::{ToolAction, ToolArguments},
     notices, output,
     settings::PROGRAM_VERSION,
+    toolsets::OWN_TOOLS,
 };
 
 /// Writes or checks. Exit code 0 for what is right, 1 for a manifest that is wrong, 2 if a file cannot be written.
@@ -27,6 +28,9 @@ pub fn run(arguments: ToolArguments) -> Result<ExitCode, String> {
 fn write_new(name: &str, folder: &Path) -> Result<ExitCode, String> {
     let text = starter(name)?;
     let path = folder.join(format!("{name}{MANIFEST_SUFFIX}"));
+    check_name(&Manifest::parse(&text, &path, None)?, &[], &own_tools())?;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     // What somebody has written already is left alone.
     let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -36,19 +40,26 @@ fn write_new(name: &str, folder: &Path) -> Result<ExitCode, String> {
 
 fn check(files: &[PathBuf], as_json: bool) -> ExitCode {
     let mut are_good = true;
-    let mut definitions = Vec::new();
+    let mut manifests: Vec<Manifest> = Vec::new();
     for file in files {
-        match Manifest::read(file) {
-            Ok(manifest) => definitions.push(manifest.definition.to_json(PROGRAM_VERSION)),
+        let read = Manifest::read(file);
+        match read.and_then(|manifest| check_name(&manifest, &manifests, &own_tools()).map(|()| manifest)) {
+            Ok(manifest) => manifests.push(manifest),
             Err(problem) => {
                 are_good = false;
                 notices::error(&problem);
             }
         }
     }
+    let definitions: Vec<_> =
+        manifests.iter().map(|manifest| manifest.definition.to_json(PROGRAM_VERSION)).collect();
     match as_json {
         true => output::json(&json!({ "tools": definitions })),
         false => definitions.iter().for_each(output::json),
     }
     if are_good { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn own_tools() -> Vec<String> {
+    OWN_TOOLS.map(String::from).to_vec()
 }
