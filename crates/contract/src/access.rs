@@ -135,6 +135,18 @@ impl Scopes {
         names.collect()
     }
 
+    /// The scopes that are no folder's, as they are written.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        let scopes: &[Scope] = match &self.0 {
+            Granted::Everything => &[],
+            Granted::These(scopes) => scopes,
+        };
+        scopes.iter().filter_map(|scope| match scope {
+            Scope::Named(name) => Some(name.as_str()),
+            Scope::Folder { .. } => None,
+        })
+    }
+
     /// Whether nothing is denied.
     pub fn are_everything(&self) -> bool {
         self.0 == Granted::Everything
@@ -160,13 +172,16 @@ impl Scope {
     fn parse(text: &str) -> Result<Self, String> {
         let problem = |why: &str| {
             format!(
-                "`{text}` is not a scope: {why}; write `read:/folder/`, `write:/folder/*` or `assets:read`"
+                "`{text}` is not a scope: {why}; write `read:/folder/`, `write:/folder/*`, `assets:read` or `run:NAME`"
             )
         };
         let (kind, rest) = text.split_once(':').ok_or_else(|| problem("it has no `:`"))?;
         let verb = match kind {
             "read" => Verb::Read,
             "write" => Verb::Write,
+            "run" if rest.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.')) => {
+                return Err(problem("`run:` takes the name of one command"));
+            }
             "assets" | "run" | "metrics" if !rest.is_empty() => return Ok(Self::Named(text.to_owned())),
             "assets" | "run" | "metrics" => return Err(problem("nothing follows the `:`")),
             _ => return Err(problem("its kind is unknown")),
@@ -266,6 +281,9 @@ mod tests {
     #[test]
     fn a_scope_that_makes_no_sense_is_refused() {
         for text in [
+            "run:*",
+            "run:",
+            "run:a b",
             "",
             "read",
             "read:",

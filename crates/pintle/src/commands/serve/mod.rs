@@ -1,18 +1,19 @@
 //! `pintle serve`: from ready to the last reply.
 
-mod drain;
+pub(super) mod drain;
 mod http;
 mod log;
 mod panel;
 mod parent;
-mod signals;
+pub(super) mod signals;
 mod stdio;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
-use pintle_engine::Engine;
-use pintle_wire::Outlet;
-use pintle_wire::{McpHandler, McpService};
+use pintle_contract::nearest;
+use pintle_engine::{Engine, Outlet};
+use pintle_fixtures::ConformanceHandler;
+use pintle_wire::McpHandler;
 
 use crate::{
     cli::{LogLevel, ServeArguments},
@@ -39,6 +40,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
     if let Some(commands) = commands {
         commands.watch(&engine);
     }
+    warn_of_scopes_without_tool(&serve, &engine);
     if serve.log_level >= LogLevel::Debug {
         tell_what_is_served(&workspace, &serve);
     }
@@ -78,6 +80,17 @@ async fn serve_all(
     match serve.listen.clone() {
         Listen::Stdio => stdio::serve(engine, service, serve, log, panel).await,
         Listen::Http(listen) => http::serve(engine, service, serve, listen, log, panel).await,
+    }
+}
+
+/// A scope that names a command which is not there is most often misspelt; but its manifest may be written later.
+fn warn_of_scopes_without_tool(serve: &Serve, engine: &Engine) {
+    let catalogue = engine.catalogue();
+    let commands = serve.scopes.named().filter_map(|scope| scope.strip_prefix("run:"));
+    for name in commands.filter(|name| !catalogue.names().any(|known| known == *name)) {
+        let near = nearest(name, catalogue.names()).map(|near| format!("; the nearest is `{near}`"));
+        let near = near.unwrap_or_default();
+        notices::warning(&format!("the scope `run:{name}` names no tool that there is{near}"));
     }
 }
 
