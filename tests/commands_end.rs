@@ -186,6 +186,40 @@ fn a_server_that_is_told_to_stop_ends_its_commands_after_the_drain() {
     until_gone(&marker);
 }
 
+/// A command that takes a while to end politely.
+fn polite() -> String {
+    let script = "trap \"sleep 0.3; touch polite; exit 0\" TERM; touch ready; while :; do sleep 0.01; done";
+    shell(script) + "grace = \"60s\"\n"
+}
+
+#[test]
+fn a_server_whose_terminal_is_gone_lets_its_commands_end_in_their_grace() {
+    let mut server = with_tools([("stay", &polite())]).args(["--drain", "0"]).start();
+    server.request(json!(1), "stay", json!({}));
+    until_ready(&server);
+    server.signal(Signal::HUP);
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(server.path("root/polite").exists());
+}
+
+#[test]
+fn a_call_on_the_command_line_that_is_interrupted_lets_its_command_end_in_its_grace() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let setup = with_tools([("stay", &polite())]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
+        command.args(["call", "stay", "{}", "--root"]).arg(setup.path("root"));
+        command.arg("--tools").arg(setup.path("tools")).env("PINTLE_STATE_DIR", setup.path("state"));
+        let mut call = command.stderr(Stdio::piped()).spawn().expect("starts");
+        let ready = setup.path("root/ready");
+        wait_until("the command is ready", || ready.exists());
+        rustix::process::kill_process(rustix::process::Pid::from_child(&call), signal).expect("signals");
+        assert_eq!(call.wait().expect("ends").code(), Some(1), "{signal:?}");
+        let mut errors = String::new();
+        call.stderr.take().expect("stderr").read_to_string(&mut errors).expect("text");
+        assert!(errors.contains("CANCELLED") && setup.path("root/polite").exists(), "{signal:?}: {errors}");
+    }
+}
+
 #[test]
 fn a_client_that_closes_the_output_ends_its_commands() {
     let marker = marker();

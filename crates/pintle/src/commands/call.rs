@@ -3,8 +3,10 @@
 use std::{io::Read, process::ExitCode, sync::Arc};
 
 use pintle_contract::Meta;
-use pintle_engine::{ArgumentReading, Call, CallLog, Options, Outcome, Target, Transport};
-use pintle_tool::Caller;
+use pintle_engine::{
+    ArgumentReading, CallLog, CallRequest, Caller, Cancel, CancelReason, Options, Outcome, Target, Transport,
+};
+use pintle_process::Spawner;
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,7 +14,10 @@ use crate::{
     compose, notices, output,
     settings::{PROGRAM_VERSION, Workspace},
     toolsets::Toolsets,
+    workbench::{self, Workbench},
 };
+
+use super::serve::{drain::end_commands, signals::Signals};
 
 /// Calls the tool. Exit code 0 for a success, 1 for a failure, 2 if there was nothing to call.
 pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
@@ -24,14 +29,20 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         ..Options::default()
     };
     let workspace = workspace.without_background();
-    let engine = compose::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
-    let call = Call {
+    let Workbench { engine, commands } =
+        workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?;
+    let cancel = Arc::<Cancel>::default();
+    let request = CallRequest {
+        id: None,
+        caller: Arc::new(Caller::local()),
+        transport: Transport::Local,
         target: Target::Tool(arguments.tool),
         params,
         argument_reading: ArgumentReading::Strict,
         left_out: Vec::new(),
         meta: Meta::default(),
         idempotency_key: None,
+        cancel: Arc::clone(&cancel),
         progress: None,
         reply_factor: 1,
     };
@@ -41,7 +52,12 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    match runtime.block_on(incoming.call(call)).outcome {
+    let call = engine.call(request);
+    let answered = match commands {
+        Some(commands) => runtime.block_on(until_signal(call, &cancel, commands.spawner()))?,
+        None => runtime.block_on(call),
+    };
+    match answered.outcome {
         Outcome::Success(json) => {
             output::json_text(json.get());
             Ok(ExitCode::SUCCESS)
@@ -59,6 +75,26 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
             Ok(ExitCode::from(1))
         }
     }
+}
+
+/// Waits for a call of a tool that may be a command. A signal cancels it, and what the command started is ended as in any
+/// other cancelled call; another signal ends the process at once.
+async fn until_signal<T>(
+    call: impl Future<Output = T>,
+    cancel: &Cancel,
+    spawner: Spawner,
+) -> Result<T, String> {
+    let mut signals = Signals::listen().map_err(|error| format!("cannot start: {error}"))?;
+    let mut call = std::pin::pin!(call);
+    tokio::select! {
+        answered = &mut call => return Ok(answered),
+        () = signals.next() => {
+            cancel.cancel(CancelReason::Asked);
+        }
+    }
+    let answered = call.await;
+    end_commands(spawner).await;
+    Ok(answered)
 }
 
 fn read_arguments(input: &str) -> Result<Value, String> {

@@ -55,7 +55,7 @@ pub(super) async fn drain(served: &mut impl Served, patience: Duration) {
 
 /// Waits until the commands of cancelled calls have ended, unless a signal comes. What is still there when the server
 /// ends is killed by its watcher at once.
-pub(super) async fn end_commands(spawner: Spawner) {
+pub(in crate::commands) async fn end_commands(spawner: Spawner) {
     const KILL: Duration = Duration::from_millis(500);
     let Ok(mut signals) = Signals::listen() else { return };
     tokio::select! {
