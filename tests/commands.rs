@@ -366,3 +366,64 @@ fn a_tools_folder_that_the_tools_could_write_to_stops_the_start() {
         assert!(stderr.contains("inside the root") || tools == "none", "{tools}: {stderr}");
     }
 }
+
+#[test]
+fn a_configuration_that_was_found_cannot_bring_its_own_tools() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    write_tools(&path("repository/tools"), [("brought", "command = [\"true\"]\n")]);
+    write_tools(&path("tools"), [("own", "command = [\"true\"]\n")]);
+    fs::create_dir_all(path("repository/src")).expect("a folder");
+    let serve = |tools: &str, arguments: &[&str]| {
+        let text = format!("root = \"src\"\ntools = \"{tools}\"\n");
+        fs::write(path("repository/pintle.toml"), text).expect("writes");
+        let mut command = pintle();
+        command.arg("serve").args(arguments).current_dir(path("repository"));
+        command.env("PINTLE_STATE_DIR", path("state")).env("MCP_READY_FILE", path("ready"));
+        let (code, _, stderr) = run(&mut command, b"");
+        (code, stderr)
+    };
+    let (code, errors) = serve("tools", &[]);
+    let expected = "pintle.toml: line 2, column 9: the tools folder tools lies beside pintle.toml";
+    assert!(code == Some(2) && errors.contains(expected), "{code:?}: {errors}");
+    assert!(errors.contains("--tools tools"), "{errors}");
+    for (tools, arguments) in
+        [("tools", &["--config", "pintle.toml"][..]), ("tools", &["--tools", "tools"]), ("../tools", &[])]
+    {
+        let (code, errors) = serve(tools, arguments);
+        assert_eq!(code, Some(0), "{tools} {arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_tools_folder_that_is_a_mount_of_a_part_of_the_root_stops_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    write_tools(&path("root/tools"), [("inside", "command = [\"true\"]\n")]);
+    fs::create_dir(path("mounted")).expect("a folder");
+    let script = "mount --bind \"$1/root/tools\" \"$1/mounted\" || exit 77; shift; exec \"$@\"";
+    // In a namespace of its own, so that nothing stays mounted; not everyone may have one.
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(folder.path());
+    command.arg(env!("CARGO_BIN_EXE_pintle")).arg("serve").arg("--root").arg(path("root"));
+    command.arg("--tools").arg(path("mounted"));
+    command.env("PINTLE_STATE_DIR", path("state")).env("MCP_READY_FILE", path("ready"));
+    let (code, _, stderr) = run(&mut command, b"");
+    if code == Some(77) || stderr.contains("unshare") {
+        println!("skipped: mounts are not allowed here: {stderr}");
+        return;
+    }
+    assert!(code == Some(2) && stderr.contains("lies inside the root"), "{code:?}: {stderr}");
+}
+
+#[test]
+fn a_scope_that_names_no_command_is_noticed() {
+    let manifest = [("one", "command = [\"true\"]\n")];
+    let mut server = with_tools(manifest).args(["--scope", "read:/,run:oen"]).start();
+    assert_eq!(server.error("one", json!({}))["code"], json!("FORBIDDEN"));
+    let errors = server.finish();
+    assert!(
+        errors.contains("the scope `run:oen` names no tool that there is; the nearest is `one`"),
+        "{errors}"
+    );
+}

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::manifest::Manifest;
+use crate::{inside::is_within, manifest::Manifest};
 
 /// How the name of a manifest ends.
 pub const MANIFEST_SUFFIX: &str = ".tool.toml";
@@ -95,7 +95,7 @@ pub fn refuse_folder(folder: &Path, root: &Path) -> Result<(), String> {
     if !real.is_dir() {
         return Err(format!("the tools folder {} is not a folder", folder.display()));
     }
-    if real.starts_with(root) || real.ancestors().any(|above| is_same_folder(above, root)) {
+    if is_within(&real, root) {
         return Err(format!(
             "the tools folder {} lies inside the root {}, where the tools could write manifests and so run any \
              program; move it outside, or choose a smaller --root",
@@ -108,7 +108,7 @@ pub fn refuse_folder(folder: &Path, root: &Path) -> Result<(), String> {
 
 fn refuse_file(file: &Path, root: &Path) -> Result<(), String> {
     let real = file.canonicalize().map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    if real.starts_with(root) {
+    if is_within(&real, root) {
         return Err(format!(
             "the manifest {} is a link to {}, which lies inside the root, where the tools could change it and so run \
              any program; copy it here instead",
@@ -117,19 +117,6 @@ fn refuse_file(file: &Path, root: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// Whether two paths are one folder, perhaps by a mount.
-#[cfg(unix)]
-fn is_same_folder(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |path: &Path| path.metadata().map(|there| (there.dev(), there.ino())).ok();
-    identity(one).is_some_and(|known| identity(other) == Some(known))
-}
-
-#[cfg(not(unix))]
-fn is_same_folder(one: &Path, other: &Path) -> bool {
-    one == other
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {

@@ -7,6 +7,7 @@
 
 mod environment;
 mod folder;
+mod inside;
 mod manifest;
 mod outcome;
 mod parallel;
@@ -18,6 +19,7 @@ mod watch;
 mod written;
 
 pub use folder::{Loaded, MANIFEST_SUFFIX, Problem, check_name, load, refuse_folder, reload};
+pub use inside::is_within;
 pub use manifest::{Manifest, duration};
 pub use parallel::ParallelLimits;
 pub use starter::starter;

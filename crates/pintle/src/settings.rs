@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
-use pintle_commands::{duration, refuse_folder};
-use pintle_contract::{RootName, Scopes, WorkspacePath};
-use pintle_engine::{ArgumentReading, Options, Timeouts};
+use pintle_auth::Scopes;
+use pintle_commands::{duration, is_within, refuse_folder};
+use pintle_contract::{RootName, WorkspacePath};
+use pintle_engine::{ArgumentReading, EnvelopeMode, Options, Timeouts};
 use pintle_files::Durability;
 use pintle_positions::{SetAt, escape};
 use pintle_rpc::EnvelopeMode;
@@ -57,6 +58,8 @@ pub struct Workspace {
     /// The folder of manifests that make programs tools.
     pub tools_dir: Option<PathBuf>,
     pub tools_dir_set_at: SetAt,
+    /// The tools folder was set by a configuration that nobody named: it was found in the current folder.
+    pub tools_dir_is_found: bool,
     pub timeouts: Timeouts,
     /// How long a command may run whose manifest does not say it; none is as long as any other call.
     pub command_timeout: Option<Duration>,
@@ -153,6 +156,7 @@ impl Workspace {
             state_dir: named(arguments.state_dir, &file.state_dir)
                 .or_else(|| default_state_dir().filter(|state| refuse_inside(&root, state).is_ok())),
             tools_dir_set_at: set_at(file, is_named(&arguments.tools), "tools"),
+            tools_dir_is_found: !is_named(&arguments.config) && !is_named(&arguments.tools),
             tools_dir: named(arguments.tools, &file.tools),
             command_timeout: timeouts.by_tool.get("index_build").map(|_| LONG_CALL),
             timeouts,
@@ -417,7 +421,22 @@ impl Workspace {
     /// Whoever can write a manifest can run any program, so the tools must not reach the folder of manifests.
     pub fn refuse_tools_inside_root(&self) -> Result<(), String> {
         let Some(tools_dir) = &self.tools_dir else { return Ok(()) };
-        refuse_folder(tools_dir, &self.root).map_err(|problem| self.tools_dir_set_at.problem(problem))
+        let refused = refuse_folder(tools_dir, &self.root).and_then(|()| self.refuse_found_tools(tools_dir));
+        refused.map_err(|problem| self.tools_dir_set_at.problem(problem))
+    }
+
+    /// A repository that brings a configuration and manifests must not have them run by whoever starts a server in it.
+    fn refuse_found_tools(&self, tools_dir: &Path) -> Result<(), String> {
+        let here = self.config_file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let here = here.unwrap_or(Path::new(".")).canonicalize();
+        if !self.tools_dir_is_found || !here.is_ok_and(|here| is_within(tools_dir, &here)) {
+            return Ok(());
+        }
+        let (tools, config) = (tools_dir.display(), self.config_file.display());
+        Err(format!(
+            "the tools folder {tools} lies beside {config}, which was found in the current folder: what a repository \
+             brings along could run any program; if you trust it, name it with --tools {tools} or --config {config}"
+        ))
     }
 }
 
