@@ -60,6 +60,12 @@ fn the_examples_work_on_standard_input_and_output_in_both_dialects() {
     }
     let found = server.result("search", json!({"query": "class Point"}));
     assert_eq!(found["hits"][0]["path"], json!("generated/point.py"), "{found}");
+    let error = server.error("lint", json!({"paths": ["../../../../etc/passwd"]}));
+    assert_eq!(
+        error["stderr"].as_str().map(|text| text.contains("is not in the workspace")),
+        Some(true),
+        "{error}"
+    );
     // What a schema does not allow never reaches the program.
     let error = server.error("generate_record", json!({"name": "../x", "fields": []}));
     assert_eq!(error["code"], json!("INVALID_REQUEST"), "{error}");
