@@ -1,7 +1,6 @@
 //! From how a command ended to what its caller gets.
 
 use pintle_contract::{ErrorCode, Fault, inexact_number};
-use pintle_engine::{Answer, CompiledSchema, LARGE};
 use pintle_process::{Exit, Finished, Kept, RunError, StartFailure};
 use pintle_schema::CompiledSchema;
 use pintle_tool::{Answer, LARGE};

@@ -9,7 +9,7 @@ use std::{
 use pintle_contract::{Access, ErrorCode, Fault, Need, Stage, ToolDefinition};
 use pintle_process::{CommandSpec, Keep, Spawner};
 use pintle_schema::{CompiledSchema, SchemaRegistry};
-use pintle_tool::{CallContext, DynTool, Prepared, Progress, ProgressEvent, Running, Stream};
+use pintle_tool::{Boxed, CallContext, DynTool, Prepared, Progress, ProgressEvent, Running, Stream};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -76,10 +76,9 @@ impl CommandTool {
 
     async fn run(&self, mut command: CommandSpec, call: CallContext) -> Result<pintle_tool::Answer, Fault> {
         let name = self.manifest.name();
-        let permit = self.parallel.acquire().await;
         command.folder = within_root(&command.folder, &self.workplace.root)?;
         // All of it is held until nothing is left of the command, also when nobody waits for it any more.
-        let held = (permit, call.clone(), Ended(Arc::clone(&self.workplace)));
+        let held = (call.clone(), Ended(Arc::clone(&self.workplace)));
         let on_line = report_lines(call.progress().clone());
         let finished = self.workplace.spawner.run(command, on_line, held).await;
         let finished =
@@ -100,6 +99,17 @@ impl DynTool for CommandTool {
 
     fn timeout(&self) -> Option<Duration> {
         self.manifest.timeout.or(self.workplace.timeout)
+    }
+
+    fn runs_process(&self) -> bool {
+        true
+    }
+
+    fn turn(&self) -> Option<Boxed<'_, Box<dyn Send + Sync>>> {
+        Some(Box::pin(async {
+            let permit: Box<dyn Send + Sync> = Box::new(self.parallel.acquire().await);
+            permit
+        }))
     }
 
     fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault> {

@@ -24,7 +24,8 @@ use tokio::{
 
 use tokio_util::sync::CancellationToken;
 
-use pintle_tool::{Cancel, CancelReason};
+use futures_util::{FutureExt, future::OptionFuture};
+use pintle_tool::{Boxed, Cancel, CancelReason};
 
 /// How many results there may be for each slot that are not reserved yet: one that is being made, one that waits.
 const RESULTS_PER_SLOT: usize = 2;
@@ -33,7 +34,6 @@ const RESULTS_PER_SLOT: usize = 2;
 const STALL: Duration = Duration::from_millis(500);
 
 /// What a call holds that may run.
-#[derive(Debug)]
 pub(crate) struct Admitted {
     /// Given back when the tool has finished.
     pub(crate) slot: Slot,
@@ -42,10 +42,9 @@ pub(crate) struct Admitted {
 }
 
 /// A slot, and the call's turn among those of its tool.
-#[derive(Debug)]
 pub(crate) struct Slot {
     _slot: OwnedSemaphorePermit,
-    _turn: Option<OwnedSemaphorePermit>,
+    _turn: Option<Box<dyn Send + Sync>>,
 }
 
 /// The right to a result that may wait for memory, given back when dropped.
@@ -97,28 +96,27 @@ impl Admission {
         self.stopped.cancel();
     }
 
-    /// A slot and, unless results have stalled, a result permit; at once or after waiting in the queue. `limit` is that
-    /// of the tool: whoever waits for its turn holds no slot meanwhile.
+    /// A slot and, unless results have stalled, a result permit; at once or after waiting in the queue. `turn` is that
+    /// of the call among those of its tool: whoever waits for it holds no slot meanwhile.
     pub(crate) async fn admit(
         &self,
         cancel: &Cancel,
-        limit: Option<&Arc<Semaphore>>,
+        turn: Option<Boxed<'_, Box<dyn Send + Sync>>>,
     ) -> Result<Admitted, Fault> {
-        let turn = limit.map(|limit| Arc::clone(limit).try_acquire_owned()).transpose();
-        if let Ok(turn) = turn
+        let mut turn = OptionFuture::from(turn);
+        let ready_turn = (&mut turn).now_or_never();
+        if ready_turn.is_some()
             && let Ok(result) = Arc::clone(&self.results).try_acquire_owned()
             && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
         {
-            return Ok(Admitted {
-                slot: Slot { _slot: slot, _turn: turn },
-                result: Some(self.permit(result)),
-            });
+            let slot = Slot { _slot: slot, _turn: ready_turn.flatten() };
+            return Ok(Admitted { slot, result: Some(self.permit(result)) });
         }
         let _queued = self.enter_queue()?;
         let admitted = async {
-            let turn = match limit {
-                Some(limit) => Some(Arc::clone(limit).acquire_owned().await?),
-                None => None,
+            let turn = match ready_turn {
+                Some(turn) => turn,
+                None => turn.await,
             };
             let queued_at = Instant::now();
             let result = tokio::select! {
@@ -183,7 +181,6 @@ impl Drop for Queued<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::FutureExt;
 
     #[tokio::test]
     async fn a_full_queue_turns_away_and_a_freed_slot_lets_in() {
@@ -197,7 +194,7 @@ mod tests {
         while admission.waiting.load(Ordering::Acquire) == 0 {
             tokio::task::yield_now().await;
         }
-        let refused = admission.admit(&cancel, None).await.expect_err("the third is turned away");
+        let refused = admission.admit(&cancel, None).await.err().expect("the third is turned away");
         assert_eq!(refused.code, ErrorCode::QueueOverloaded);
         drop(slot);
         waiter.await.expect("joins").expect("the second runs");
@@ -246,17 +243,26 @@ mod tests {
         let _slot = admission.admit(&Cancel::default(), None).await.expect("runs");
         let cancel = Cancel::default();
         cancel.cancel(CancelReason::Asked);
-        let fault = admission.admit(&cancel, None).await.expect_err("cancelled");
+        let fault = admission.admit(&cancel, None).await.err().expect("cancelled");
         assert_eq!(fault.code, ErrorCode::Cancelled);
         assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
     }
 
+    /// A turn among calls of which one may run at a time.
+    fn turn(limit: &Arc<Semaphore>) -> Option<Boxed<'static, Box<dyn Send + Sync>>> {
+        let limit = Arc::clone(limit);
+        Some(Box::pin(async move {
+            let permit: Box<dyn Send + Sync> = Box::new(limit.acquire_owned().await);
+            permit
+        }))
+    }
+
     #[tokio::test]
-    async fn a_call_that_waits_for_its_tool_s_limit_holds_no_slot() {
+    async fn a_call_that_waits_for_its_turn_holds_no_slot() {
         let (admission, cancel) = (Admission::new(2, 2), Cancel::default());
         let limit = Arc::new(Semaphore::new(1));
-        let first = admission.admit(&cancel, Some(&limit)).await.expect("runs");
-        let mut second = std::pin::pin!(admission.admit(&cancel, Some(&limit)));
+        let first = admission.admit(&cancel, turn(&limit)).await.expect("runs");
+        let mut second = std::pin::pin!(admission.admit(&cancel, turn(&limit)));
         assert!(second.as_mut().now_or_never().is_none());
         assert_eq!(admission.load(), (1, 1));
         let other = admission.admit(&cancel, None).now_or_never().expect("there is a slot");

@@ -150,7 +150,7 @@ impl Engine {
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
             let admission = if tool.tool.runs_process() { &self.processes } else { &self.admission };
-            let Admitted { slot, result } = admission.admit(cancel, tool.tool.limit()).await?;
+            let Admitted { slot, result } = admission.admit(cancel, tool.tool.turn()).await?;
             let context = CallContext::new(CallParts {
                 caller,
                 ended,

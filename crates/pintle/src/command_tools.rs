@@ -8,7 +8,7 @@ use std::{
 };
 
 use pintle_commands::{CommandTool, Manifest, ParallelLimits, Settled, Workplace};
-use pintle_engine::{DynTool, Engine, Toolset};
+use pintle_engine::Engine;
 use pintle_process::Spawner;
 use pintle_search::Search;
 use pintle_tool::{DynTool, Toolset};

@@ -32,8 +32,8 @@ use crate::cli::Command;
 /// Runs the program, with what a test rig adds to it.
 pub fn run(rig: Option<Rig>) -> ExitCode {
     // Before anything else: a supervisor is started for every call of a command, and is nothing but that.
-    if std::env::args_os().nth(1).is_some_and(|first| first == pintle_process::SUPERVISOR_ARGUMENT) {
-        return pintle_process::supervise();
+    if let Some(code) = pintle_process::act_as(std::env::args_os().nth(1).as_deref()) {
+        return code;
     }
     rig::install(rig);
     memory::give_back_soon();

@@ -3,26 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before anything else: a supervisor is started for every call of a command, and is nothing but that.
-    if let Some(code) = pintle_process::act_as(std::env::args_os().nth(1).as_deref()) {
-        return code;
-    }
-    memory::give_back_soon();
-    notices::install_panic_hook();
-    let result = match Command::read() {
-        Command::Serve(arguments) => commands::serve::run(arguments),
-        Command::Validate(arguments) => commands::validate::run(arguments),
-        Command::Tools(arguments) => commands::tools::run(arguments),
-        Command::Tool(arguments) => commands::tool::run(arguments),
-        Command::Index(arguments) => commands::index::run(arguments),
-        Command::Search(arguments) => commands::search::run(arguments),
-        Command::Call(arguments) => commands::call::run(arguments),
-        Command::Alone(alone) => commands::validate::run_for_programs(alone),
-    };
-    let code = result.unwrap_or_else(|problem| {
-        notices::error(&problem);
-        ExitCode::from(2)
-    });
-    notices::finish();
-    code
+    pintle::run(None)
 }

@@ -8,10 +8,9 @@ use std::{
     time::Duration,
 };
 
-use pintle_auth::Scopes;
 use pintle_commands::{duration, is_within, refuse_folder};
-use pintle_contract::{RootName, WorkspacePath};
-use pintle_engine::{ArgumentReading, EnvelopeMode, Options, Timeouts};
+use pintle_contract::{RootName, Scopes, WorkspacePath};
+use pintle_engine::{ArgumentReading, Options, Timeouts};
 use pintle_files::Durability;
 use pintle_positions::{SetAt, escape};
 use pintle_rpc::EnvelopeMode;

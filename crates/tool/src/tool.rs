@@ -6,11 +6,11 @@ use pintle_contract::{Access, Annotations, ClientHints, ErrorCode, Fault, Need, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use crate::{
     blocking::block_in_place_if,
     context::CallContext,
+    resource::Boxed,
     schema_of::{SchemaUse, schema_of, settle_integers},
 };
 
@@ -234,9 +234,9 @@ pub trait DynTool: Send + Sync {
         false
     }
 
-    /// How many calls of this tool may run at a time, if fewer than the server allows. A call that waits for its turn
-    /// holds no slot.
-    fn limit(&self) -> Option<&Arc<Semaphore>> {
+    /// Waits until another call of this tool may run, if fewer may run at a time than the server allows. What comes out is
+    /// kept while the call runs. A call that waits for its turn holds no slot.
+    fn turn(&self) -> Option<Boxed<'_, Box<dyn Send + Sync>>> {
         None
     }
 

@@ -3,18 +3,17 @@
 use std::{io::Read, process::ExitCode, sync::Arc};
 
 use pintle_contract::Meta;
-use pintle_engine::{
-    ArgumentReading, CallLog, CallRequest, Caller, Cancel, CancelReason, Options, Outcome, Target, Transport,
-};
+use pintle_engine::{ArgumentReading, Call, CallLog, Options, Outcome, Target, Transport};
 use pintle_process::Spawner;
+use pintle_tool::{Caller, Cancel, CancelReason};
 use serde_json::{Value, json};
 
 use crate::{
     cli::CallArguments,
-    compose, notices, output,
+    compose::{self, Composition},
+    notices, output,
     settings::{PROGRAM_VERSION, Workspace},
     toolsets::Toolsets,
-    workbench::{self, Workbench},
 };
 
 use super::serve::{drain::end_commands, signals::Signals};
@@ -29,30 +28,26 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
         ..Options::default()
     };
     let workspace = workspace.without_background();
-    let Workbench { engine, commands } =
-        workbench::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?;
-    let cancel = Arc::<Cancel>::default();
-    let request = CallRequest {
-        id: None,
-        caller: Arc::new(Caller::local()),
-        transport: Transport::Local,
+    let Composition { engine, commands } =
+        compose::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?;
+    let call = Call {
         target: Target::Tool(arguments.tool),
         params,
         argument_reading: ArgumentReading::Strict,
         left_out: Vec::new(),
         meta: Meta::default(),
         idempotency_key: None,
-        cancel: Arc::clone(&cancel),
         progress: None,
         reply_factor: 1,
     };
     let (engine, caller) = (Arc::new(engine), Arc::new(Caller::local()));
     let incoming = engine.unopened(&caller, &Transport::named("local"), None, 0);
+    let cancel = Arc::clone(incoming.cancel());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    let call = engine.call(request);
+    let call = incoming.call(call);
     let answered = match commands {
         Some(commands) => runtime.block_on(until_signal(call, &cancel, commands.spawner()))?,
         None => runtime.block_on(call),

@@ -1,13 +1,12 @@
-//! Taking leave: what runs may finish, what waits to be written is written, within limits.
+//! Graceful shutdown: what runs may finish, what waits to be written is written, within limits.
 
 use std::{
     process::ExitCode,
     time::{Duration, Instant},
 };
 
-use pintle_engine::Outlet;
 use pintle_process::Spawner;
-use pintle_wire::{HttpServer, Pipe};
+use pintle_wire::{HttpServer, Outlet, Pipe};
 
 use crate::ready::ReadyFile;
 

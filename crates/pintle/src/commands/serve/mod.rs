@@ -11,9 +11,8 @@ mod stdio;
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use pintle_contract::nearest;
-use pintle_engine::{Engine, Outlet};
-use pintle_fixtures::ConformanceHandler;
-use pintle_wire::McpHandler;
+use pintle_engine::Engine;
+use pintle_wire::{McpHandler, McpService, Outlet};
 
 use crate::{
     cli::{LogLevel, ServeArguments},
