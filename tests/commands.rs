@@ -427,3 +427,32 @@ fn a_scope_that_names_no_command_is_noticed() {
         "{errors}"
     );
 }
+
+#[test]
+fn other_tools_do_not_wait_behind_commands_that_run_or_wait_for_their_turn() {
+    let slow = shell("exec sleep 600");
+    let manifests = [("slow", slow.as_str()), ("alone", &(slow.clone() + "max_parallel = 1\n"))];
+    let mut server = with_tools(manifests).args(["--running", "2"]).start();
+    fs::write(server.path("root").join("a.txt"), "text\n").expect("writes");
+    let call = |id: Value, name: &str| {
+        let mut message = request(id, "tools/call", json!({"name": name, "arguments": {}}));
+        message["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        message
+    };
+    for number in 0..3 {
+        server.send(&call(json!(format!("alone-{number}")), "alone"));
+    }
+    server.send(&call(json!("slow"), "slow"));
+    let read = mcp(&mut server, "tools/call", json!({"name": "text_read", "arguments": {"path": "a.txt"}}));
+    assert_eq!(read["result"]["structuredContent"]["total_lines"], json!(1), "{read}");
+    for id in ["alone-0", "alone-1", "alone-2", "slow"] {
+        server.send(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
+        );
+    }
+    server.finish();
+}
