@@ -172,6 +172,6 @@ fn the_dead_do_not_pile_up_while_processes_that_fork_and_end_are_killed() {
         println!(
             "relays, new sessions: {leaves_session}: gone after {slowest:?} at most, {most} processes at most"
         );
-        assert!(most < 1000, "{most} processes in the table");
+        assert!(most < 3000, "{most} processes in the table");
     }
 }
