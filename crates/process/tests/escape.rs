@@ -151,6 +151,9 @@ fn relays(marker: &str, leaves_session: bool) -> CommandSpec {
 
 #[test]
 fn the_dead_do_not_pile_up_while_processes_that_fork_and_end_are_killed() {
+    if !std::path::Path::new("/usr/bin/perl").exists() {
+        return println!("SKIPPED: there is no perl");
+    }
     let count = || std::fs::read_dir("/proc").expect("a table of processes").count();
     for leaves_session in [false, true] {
         let mut slowest = Duration::ZERO;
