@@ -112,6 +112,10 @@ impl DynTool for CommandTool {
         }))
     }
 
+    fn may_be_task(&self) -> bool {
+        true
+    }
+
     fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault> {
         let Value::Object(mut arguments) = arguments else {
             return Err(Fault::invalid(Stage::Arguments, "the arguments are no object"));

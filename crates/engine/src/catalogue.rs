@@ -154,6 +154,11 @@ impl Catalogue {
         self.find(name).map(|entry| entry.tool.definition())
     }
 
+    /// Whether the calls of the tool that answers to a name may outlive their requests.
+    pub fn may_be_task(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|entry| entry.tool.may_be_task())
+    }
+
     /// The names of all tools, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)

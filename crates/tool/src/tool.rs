@@ -76,6 +76,8 @@ pub trait Tool: Send + Sync + 'static {
     const CLIENT_HINTS: ClientHints = ClientHints { always_load: false, max_result_chars: None };
     /// Rises with every change of meaning.
     const SCHEMA_VERSION: u32 = 1;
+    /// Whether a call may outlive the request that made it: its client then asks for the result later.
+    const MAY_BE_TASK: bool = false;
 
     /// What every call needs, whatever its arguments. A caller who cannot have it is not shown the tool.
     fn need() -> Need {
@@ -240,6 +242,11 @@ pub trait DynTool: Send + Sync {
         None
     }
 
+    /// See [`Tool::MAY_BE_TASK`].
+    fn may_be_task(&self) -> bool {
+        false
+    }
+
     /// Gets ready to work. `arguments` have passed the input schema.
     fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault>;
 }
@@ -295,6 +302,10 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
 
     fn reread(&self, argument: &str, text: &str) -> Option<Value> {
         T::reread(argument, text)
+    }
+
+    fn may_be_task(&self) -> bool {
+        T::MAY_BE_TASK
     }
 
     fn prepare<'a>(&'a self, mut arguments: Value) -> Result<Prepared<'a>, Fault> {

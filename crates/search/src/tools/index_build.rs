@@ -72,6 +72,7 @@ impl Tool for IndexBuild {
         idempotent_hint: true,
         open_world_hint: false,
     };
+    const MAY_BE_TASK: bool = true;
 
     fn need() -> Need {
         Need::Access(Access::Tree(Verb::Write, WorkspacePath::root()))
