@@ -15,7 +15,7 @@ mod pipe;
 mod standard;
 
 pub use http::{HttpOptions, HttpServer, Origins, ReplyStream};
-pub use mcp::{McpHandler, McpOptions, McpService, ResultsSetting, ToolNames};
+pub use mcp::{McpHandler, McpOptions, McpService, ResultsSetting, TaskInput, TaskStore, ToolNames};
 pub use outlet::{Outlet, OutletClosed};
 pub use pipe::{Pipe, PipeOptions};
 pub use standard::{

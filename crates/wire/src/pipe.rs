@@ -30,7 +30,7 @@ use crate::{
     direct,
     json_rpc::{Listener, ReplyFrame},
     lane::{self, LaneReceiver, LaneSender},
-    mcp::{self, Bridge, BridgedCalls, Gone, McpService, NotTaken, ReplyTo, Taken},
+    mcp::{self, Bridge, BridgedCalls, Gone, McpService, NotTaken, ReplyTo, Taken, TaskStore},
     outlet::{Outlet, OutletClosed},
 };
 
@@ -54,6 +54,8 @@ pub struct PipeOptions {
 /// A pipe that is being served.
 pub struct Pipe {
     client: Arc<PipeClient>,
+    /// The calls of this client that outlive their requests.
+    mcp_tasks: Arc<TaskStore>,
     tasks: JoinSet<()>,
     _evicting: AbortOnDropHandle<()>,
 }
@@ -150,6 +152,7 @@ impl Pipe {
             options,
             runtime: Handle::current(),
         });
+        let mcp_tasks = Arc::clone(service.tasks());
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&client).work(jobs));
         tasks.spawn(transport.serve(move || service.service()));
@@ -157,20 +160,30 @@ impl Pipe {
         let evicting = AbortOnDropHandle::new(tokio::spawn(evicting));
         let reader = Arc::clone(&client);
         std::thread::Builder::new().name("pintle-reader".into()).spawn(move || reader.read(input))?;
-        Ok(Self { client, tasks, _evicting: evicting })
+        Ok(Self { client, mcp_tasks, tasks, _evicting: evicting })
     }
 
     /// Resolves when everything that was read has been answered and nothing more can come, or when
     /// nobody reads the replies any more.
     pub async fn ended(&mut self) {
-        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let caller = self.client.caller.identity();
+        let ended = async {
+            while self.tasks.join_next().await.is_some() {}
+            // Nobody can ask for a task of this pipe any more. While the server drains, tasks may end like any call.
+            if !self.client.stopping.is_cancelled() {
+                self.mcp_tasks.cancel_all_of(caller, CancelReason::Silent);
+            }
+            self.mcp_tasks.all_ended_of(caller).await;
+        };
         tokio::select! {
             () = ended => {}
             () = self.client.outlet.closed() => {
                 self.client.close();
                 self.client.calls.cancel_all(CancelReason::Silent);
+                self.mcp_tasks.cancel_all_of(caller, CancelReason::Silent);
                 // Cancelled work stops at once; waiting for it sees its resources freed.
                 while self.tasks.join_next().await.is_some() {}
+                self.mcp_tasks.all_ended_of(caller).await;
             }
         }
     }
@@ -185,6 +198,7 @@ impl Pipe {
     /// Cancels what still runs.
     pub fn cancel_running(&self) {
         self.client.calls.cancel_all(CancelReason::Stopping);
+        self.mcp_tasks.cancel_all_of(self.client.caller.identity(), CancelReason::Stopping);
     }
 }
 

@@ -28,7 +28,7 @@ use super::{
 
 use crate::{
     calls::Calls,
-    mcp::{BridgedCalls, McpService},
+    mcp::{BridgedCalls, McpService, TaskStore},
 };
 
 /// How HTTP is served.
@@ -59,6 +59,8 @@ struct Control {
     engine: Arc<Engine>,
     sessions: Arc<Sessions>,
     calls: Arc<BridgedCalls<StreamReply>>,
+    /// The calls that outlive their requests.
+    mcp_tasks: Arc<TaskStore>,
     stopping: CancellationToken,
 }
 
@@ -89,6 +91,7 @@ impl HttpServer {
             engine: Arc::clone(&shared.engine),
             sessions: Arc::clone(&shared.sessions),
             calls: Arc::clone(&shared.calls),
+            mcp_tasks: Arc::clone(shared.service.tasks()),
             stopping: shared.stopping.clone(),
         };
         let tasks = TaskTracker::new();
@@ -118,9 +121,10 @@ impl HttpServer {
         self.address
     }
 
-    /// Resolves when the server was stopped and every connection is closed.
+    /// Resolves when the server was stopped, every connection is closed and every task has ended.
     pub async fn ended(&mut self) {
         self.tasks.wait().await;
+        self.control.mcp_tasks.all_ended().await;
     }
 
     /// Takes no new requests, cancels those that wait and closes what is idle. What runs goes on.
@@ -135,6 +139,7 @@ impl HttpServer {
     pub fn cancel_running(&self) {
         self.control.calls.cancel_all(CancelReason::Stopping);
         self.control.sessions.cancel_running();
+        self.control.mcp_tasks.cancel_all(CancelReason::Stopping);
     }
 }
 

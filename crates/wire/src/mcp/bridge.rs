@@ -197,6 +197,7 @@ impl<R: ReplyTo> Bridge<R> {
     ) -> Result<Taken, NotTaken> {
         let Opened { id, method, params, meta, idempotency_key, .. } = opened;
         let progress_token = params["_meta"].get("progressToken").cloned();
+        let task = params.get("task").cloned();
         let mut request = match message::client_request(&method, params) {
             Ok(request) => request,
             Err(problem) => {
@@ -210,7 +211,8 @@ impl<R: ReplyTo> Bridge<R> {
             listener: reply_to.listener(),
             id: id.clone(),
         });
-        let travelling = McpRequest::new(incoming, meta, idempotency_key, progress, R::SHOWS_MISSING_SCOPES);
+        let travelling =
+            McpRequest::new(incoming, meta, idempotency_key, progress, R::SHOWS_MISSING_SCOPES, task);
         let answer = McpCall {
             request: travelling.clone(),
             reply_to,

@@ -2,21 +2,25 @@
 
 use std::{
     future::Future,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use futures_util::future::{BoxFuture, OptionFuture};
 use pintle_contract::{Fault, Meta, Scopes, Stage};
-use pintle_engine::{ArgumentReading, Call, Catalogue, Engine, Outcome, Target};
+use pintle_engine::{ArgumentReading, Call, Catalogue, Engine, Outcome, Reply, Target};
 use pintle_tool::{CallContext, CancelReason, Resources, block_in_place_if};
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
-        DiscoverResult, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
+        CompleteResult, CompletionInfo, CustomRequest, CustomResult, DiscoverResult, GetTaskParams,
+        GetTaskResult, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
         PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
         Reference, Resource, ResourceTemplate, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+        UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -25,12 +29,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    McpRequest,
+    McpRequest, TaskStore,
     clients::{ResultForm, added_arguments, form_for},
     convert,
     instructions::instructions,
     listing::{ListedTool, ToolNames, listing},
     request::{HeldReply, ResultBody},
+    tasks::{TASK_SUPPORT_KEY, TaskCandidate, TaskReply, TaskShape},
 };
 
 /// A reply carries a tool's result twice, and in the text each of its bytes may need an escape.
@@ -70,6 +75,7 @@ struct Shared {
     options: McpOptions,
     tools: Mutex<ToolView>,
     instructions: String,
+    tasks: Arc<TaskStore>,
 }
 
 /// How the tools of a catalogue are listed.
@@ -93,7 +99,13 @@ impl McpHandler {
         let listed = catalogue.listed(&scopes).map(|tool| tool.name.as_str()).collect();
         let instructions = instructions(&listed);
         let tools = Mutex::new(ToolView::new(catalogue, options.tool_names));
-        Self(Arc::new(Shared { engine, options, tools, instructions }))
+        let tasks_of_callers = TaskStore::new(Arc::clone(&engine));
+        Self(Arc::new(Shared { engine, options, tools, instructions, tasks: tasks_of_callers }))
+    }
+
+    /// The tasks of all clients.
+    pub fn tasks(&self) -> &Arc<TaskStore> {
+        &self.0.tasks
     }
 
     /// The tools as they are now.
@@ -140,50 +152,63 @@ impl McpHandler {
     }
 
     /// Has the engine run a call, and keeps what its reply holds for the bridge. The client's cancel, or its leaving,
-    /// cancels the call.
+    /// cancels the call, unless it has become a task by then.
     async fn call(
         &self,
         target: Target,
         (params, left_out): (Value, Vec<String>),
         context: &RequestContext<RoleServer>,
-    ) -> Result<(Outcome, Option<MetaObject>), ErrorData> {
+        mut candidate: Option<TaskCandidate>,
+    ) -> Result<Called, ErrorData> {
         let request = McpRequest::of(context)?;
         let incoming = request.take()?;
         let cancel = Arc::clone(incoming.cancel());
-        let is_tool = matches!(target, Target::Tool(_));
+        let mut meta = meta(context).or(request.meta().clone());
+        let progress = match &candidate {
+            // A task shows its progress to whoever asks, so it is always wanted.
+            Some(candidate) => {
+                meta.progress_token.get_or_insert(Value::Null);
+                candidate.progress()
+            }
+            None => request.progress(),
+        };
         let call = Call {
             target,
             params,
             argument_reading: self.0.options.argument_reading,
             left_out,
-            meta: meta(context).or(request.meta().clone()),
+            meta,
             idempotency_key: request.idempotency_key(),
-            progress: Some(request.progress()),
+            progress: Some(progress),
             reply_factor: REPLY_FACTOR,
         };
         // On the heap, because the SDK moves the whole of what it runs several times.
-        let mut call = Box::pin(incoming.call(call));
-        let reply = tokio::select! {
-            reply = &mut call => reply,
-            () = context.ct.cancelled() => {
-                cancel.cancel(CancelReason::Silent);
-                call.await
+        let mut call: BoxFuture<'static, Reply> = Box::pin(incoming.call(call));
+        let mut due = pin!(OptionFuture::from(candidate.as_ref().map(TaskCandidate::due)));
+        let mut may_be_task = candidate.is_some();
+        let reply = loop {
+            tokio::select! {
+                biased;
+                reply = &mut call => break reply,
+                () = context.ct.cancelled() => {
+                    cancel.cancel(CancelReason::Silent);
+                    break call.await;
+                }
+                _ = &mut due, if may_be_task => {
+                    if let Some(candidate) = &mut candidate
+                        && let Some(task) = candidate.task()
+                    {
+                        return candidate.go_on(task, call, self.result_form(context)).map(Called::Task);
+                    }
+                    may_be_task = false;
+                }
             }
         };
-        let body = match &reply.outcome {
-            Outcome::Success(json) if is_tool => {
-                Some(ResultBody::Tool(Arc::clone(json), self.result_form(context)))
-            }
-            Outcome::Success(json) => Some(ResultBody::Resource(Arc::clone(json))),
-            _ => None,
-        };
-        request.hold(HeldReply { body, reservation: reply.reservation });
-        let repaired = (!reply.repaired.is_empty()).then(|| repaired(&reply.repaired));
-        Ok((reply.outcome, repaired))
+        Ok(Called::Ended(reply, candidate))
     }
 
     /// Has the engine answer a question about the server itself.
-    async fn query<T: Serialize, W: Future<Output = Result<T, Fault>>>(
+    pub(super) async fn query<T: Serialize, W: Future<Output = Result<T, Fault>>>(
         &self,
         route: &'static str,
         context: &RequestContext<RoleServer>,
@@ -206,11 +231,28 @@ impl McpHandler {
     }
 }
 
-/// Names the arguments that were converted, so that whoever wrote the call can see it.
-fn repaired(names: &[String]) -> MetaObject {
-    let mut meta = MetaObject::new();
-    meta.insert("pintle/repaired".into(), json!(names));
-    meta
+/// What became of a call.
+enum Called {
+    /// It has ended. If it was to become a task, that is still to be settled.
+    Ended(Reply, Option<TaskCandidate>),
+    /// It goes on as a task.
+    Task(TaskReply),
+}
+
+/// Names the arguments that were converted, if any were, so that whoever wrote the call can see it.
+pub(super) fn repaired(names: &[String]) -> Option<MetaObject> {
+    (!names.is_empty()).then(|| {
+        let mut meta = MetaObject::new();
+        meta.insert("pintle/repaired".into(), json!(names));
+        meta
+    })
+}
+
+/// A result whose JSON goes past the SDK.
+fn empty_result() -> CallToolResult {
+    let mut result = CallToolResult::success(Vec::new());
+    result.is_error = None;
+    result
 }
 
 /// What the request says about itself in `_meta`.
@@ -247,8 +289,12 @@ async fn notify_of_changes(mut changes: watch::Receiver<u64>, client: Peer<RoleS
 
 impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities =
-            ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_completions()
+            .enable_tasks()
+            .build();
         if !self.0.engine.are_tools_fixed() {
             capabilities.tools.get_or_insert_default().list_changed = Some(true);
         }
@@ -309,11 +355,16 @@ impl ServerHandler for McpHandler {
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(page)?;
         let form = self.result_form(&context);
+        let names_task_support = TaskShape::of(&context) == Some(TaskShape::Legacy);
         self.query("discover", &context, |call, _| async move {
             let ToolView { catalogue, tools } = self.tools();
             let listed = catalogue.listed(call.caller().scopes()).filter_map(|definition| {
                 let tool = tools.iter().find(|tool| tool.name == definition.name)?;
-                Some(tool.in_form(form).clone())
+                let mut tool = tool.in_form(form).clone();
+                if names_task_support && catalogue.may_be_task(&definition.name) {
+                    tool.meta.get_or_insert_default().insert(TASK_SUPPORT_KEY.into(), json!("optional"));
+                }
+                Some(tool)
             });
             // What a client gets depends on its name and its scopes, and is `private` to caches unless that is said.
             Ok(ListToolsResult::with_all_items(listed.collect()))
@@ -326,18 +377,47 @@ impl ServerHandler for McpHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let travelling = McpRequest::of(&context)?;
+        let may_be_task = self.0.engine.catalogue().may_be_task(&request.name);
+        let candidate = match TaskCandidate::new(self.tasks(), &context, &travelling, may_be_task) {
+            Ok(candidate) => candidate,
+            Err(fault) => {
+                let error = convert::error(&fault);
+                let _refused = travelling.take()?.refuse(fault).await;
+                return Err(error);
+            }
+        };
         let mut arguments = request.arguments.unwrap_or_default();
         let left_out = self.leave_out_added(&request.name, &mut arguments, &context);
         let params = (Value::Object(arguments), left_out);
-        let (outcome, meta) = self.call(Target::Tool(request.name.into_owned()), params, &context).await?;
+        let target = Target::Tool(request.name.into_owned());
+        let (reply, candidate) = match self.call(target, params, &context, candidate).await? {
+            Called::Ended(reply, candidate) => (reply, candidate),
+            Called::Task(TaskReply::Extension(created)) => return Ok(CallToolResponse::Task(created)),
+            Called::Task(TaskReply::Legacy(created)) => {
+                travelling.hold_body(ResultBody::Whole(created));
+                return Ok(empty_result().into());
+            }
+        };
+        let Reply { outcome, reservation, repaired: names } = reply;
         if let Outcome::Fault(fault) = &outcome
-            && McpRequest::of(&context)?.shows_missing_scopes()
+            && travelling.shows_missing_scopes()
             && convert::is_missing_scope(fault)
         {
             return Err(convert::error(fault));
         }
+        let json = match &outcome {
+            Outcome::Success(json) => Some((Arc::clone(json), self.result_form(&context))),
+            _ => None,
+        };
         let mut result = block_in_place_if(outcome.is_large(), || convert::tool_result(outcome))?;
-        result.meta = meta;
+        result.meta = repaired(&names);
+        if let Some(candidate) = candidate.filter(TaskCandidate::is_asked_for) {
+            travelling.hold_body(ResultBody::Whole(candidate.end(result, json)?));
+            return Ok(empty_result().into());
+        }
+        let body = json.map(|(json, form)| ResultBody::Tool(json, form));
+        travelling.hold(HeldReply { body, reservation });
         Ok(result.into())
     }
 
@@ -382,11 +462,17 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let params = (json!({"uri": request.uri}), Vec::new());
-        match self.call(Target::Resource, params, &context).await?.0 {
-            // The content goes past the SDK.
-            Outcome::Success(_) | Outcome::Declined(..) => Ok(ReadResourceResult::new(Vec::new()).into()),
-            Outcome::Fault(fault) => Err(convert::resource_error(&fault, &request.uri)),
-        }
+        let Called::Ended(reply, _) = self.call(Target::Resource, params, &context, None).await? else {
+            return Err(ErrorData::internal_error("only tools can be tasks", None));
+        };
+        let body = match reply.outcome {
+            Outcome::Success(json) => Some(ResultBody::Resource(json)),
+            Outcome::Declined(..) => None,
+            Outcome::Fault(fault) => return Err(convert::resource_error(&fault, &request.uri)),
+        };
+        McpRequest::of(&context)?.hold(HeldReply { body, reservation: reply.reservation });
+        // The content goes past the SDK.
+        Ok(ReadResourceResult::new(Vec::new()).into())
     }
 
     async fn complete(
@@ -417,6 +503,38 @@ impl ServerHandler for McpHandler {
                 .map_err(Fault::internal)
         })
         .await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        self.answer_custom(request, &context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.get_extension_task(&request.task_id, &context).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.update_extension_task(&request.task_id, request.input_responses, &context).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.cancel_extension_task(&request.task_id, &context).await
     }
 
     /// Not offered, so it must not look as if the list were empty.

@@ -5,12 +5,18 @@ use pintle_engine::{Outcome, unread_replies};
 use pintle_rpc::{PROTOCOL_VERSION_KEY, RequestId};
 use rmcp::model::{
     CacheScope, CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
-    ErrorData, JsonRpcMessage, MetaObject, RequestMetaObject, ResultType, ServerJsonRpcMessage, ServerResult,
+    ErrorData, JsonRpcMessage, MetaObject, ProtocolVersion, RequestMetaObject, ResultType,
+    ServerJsonRpcMessage, ServerResult,
 };
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{clients::ResultForm, convert, request::ResultBody};
+use super::{
+    clients::ResultForm,
+    convert,
+    request::ResultBody,
+    tasks::{TASK_SUPPORT_KEY, is_legacy_method, legacy_capability},
+};
 use crate::json_rpc;
 
 /// The method of the handshake.
@@ -25,10 +31,14 @@ const SUBSCRIPTION_KEY: &str = "\"io.modelcontextprotocol/subscriptionId\":";
 /// tries what kind of message it is.
 pub(crate) fn client_request(method: &str, mut params: Value) -> Result<ClientRequest, String> {
     let plain = params.as_object().is_some_and(|params| {
-        params.keys().all(|key| matches!(key.as_str(), "name" | "arguments" | "_meta"))
+        params.keys().all(|key| matches!(key.as_str(), "name" | "arguments" | "task" | "_meta"))
     });
     if method == "tools/call" && plain {
         return call_request(&mut params);
+    }
+    if is_legacy_method(method, &params) {
+        let request = serde_json::from_value(json!({"method": method, "params": params}));
+        return request.map(ClientRequest::CustomRequest).map_err(|_| "`_meta` must be an object".into());
     }
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
     let is_stateless = params_name_protocol(&message["params"]);
@@ -59,7 +69,7 @@ fn is_offered(method: &str, is_stateless: bool) -> bool {
         | "resources/templates/list"
         | "resources/read"
         | "completion/complete" => true,
-        "server/discover" => is_stateless,
+        "server/discover" | "tasks/get" | "tasks/update" | "tasks/cancel" => is_stateless,
         INITIALIZE | "ping" => !is_stateless,
         _ => false,
     }
@@ -123,6 +133,7 @@ pub(crate) fn result_frame(
             };
             json_rpc::serialized_reply(id, "result", json.get().len() + 256, &result).ok()
         }
+        (_, Some(ResultBody::Whole(json))) => Some(json_rpc::reply(id, "result", json.get())),
         _ => None,
     };
     written.unwrap_or_else(|| {
@@ -145,12 +156,7 @@ fn tool_result_frame(
 ) -> serde_json::Result<String> {
     let text = json.get();
     let is_structured = form == ResultForm::Json;
-    let result = ToolResult {
-        result_type,
-        content: [TextBlock { r#type: "text", text }],
-        structured_content: is_structured.then_some(json),
-        meta,
-    };
+    let result = ToolResult::new(json, form, result_type.cloned(), meta.cloned());
     // In a string, each quote and each backslash of the JSON takes one byte more.
     let escapes = memchr::memchr2_iter(b'"', b'\\', text.as_bytes()).count();
     let copies = if is_structured { 2 } else { 1 };
@@ -159,14 +165,31 @@ fn tool_result_frame(
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolResult<'a> {
+pub(crate) struct ToolResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    result_type: Option<&'a ResultType>,
+    result_type: Option<ResultType>,
     content: [TextBlock<'a>; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<&'a RawValue>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a MetaObject>,
+    meta: Option<MetaObject>,
+}
+
+impl<'a> ToolResult<'a> {
+    /// The result whose JSON this is.
+    pub(crate) fn new(
+        json: &'a RawValue,
+        form: ResultForm,
+        result_type: Option<ResultType>,
+        meta: Option<MetaObject>,
+    ) -> Self {
+        Self {
+            result_type,
+            content: [TextBlock { r#type: "text", text: json.get() }],
+            structured_content: (form == ResultForm::Json).then_some(json),
+            meta,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -224,6 +247,11 @@ fn name_subscription(json: &mut String, id_of: impl FnOnce(i64) -> Option<Reques
 
 /// The frame of an error. The SDK's own errors get the error object that all others have, too.
 pub(crate) fn error_frame(id: Option<&RequestId>, error: &ErrorData) -> String {
+    json_rpc::reply(id, "error", &error_object(error).to_string())
+}
+
+/// The error object of an error.
+pub(crate) fn error_object(error: &ErrorData) -> Value {
     let fault = fault_of(error);
     let mut object = json!(error);
     object["message"] = json!(fault.message);
@@ -235,7 +263,7 @@ pub(crate) fn error_frame(id: Option<&RequestId>, error: &ErrorData) -> String {
         }
         data => *data = json!(fault),
     }
-    json_rpc::reply(id, "error", &object.to_string())
+    object
 }
 
 /// What an error of the SDK's means in the words of the table.
@@ -256,14 +284,36 @@ pub(crate) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The JSON of a result; a list of tools gets back the members that the SDK has no place for.
+/// The JSON of a result, with the members that the SDK has no place for.
 fn result_json(result: &ServerResult) -> String {
-    let ServerResult::ListToolsResult(_) = result else { return to_json(result) };
-    let mut value = serde_json::to_value(result).unwrap_or_default();
-    for tool in value["tools"].as_array_mut().into_iter().flatten() {
-        for name in ["schemaVersion", "toolingVersion"] {
-            tool[name] = tool["_meta"][format!("pintle/{name}")].clone();
+    match result {
+        ServerResult::ListToolsResult(_) => {
+            let mut value = serde_json::to_value(result).unwrap_or_default();
+            value["tools"].as_array_mut().into_iter().flatten().for_each(complete_tool);
+            value.to_string()
         }
+        // Revisions with a handshake have tasks as a capability, or not at all; the extension came later.
+        ServerResult::InitializeResult(handshake)
+            if handshake.protocol_version < ProtocolVersion::V_2026_07_28 =>
+        {
+            let mut handshake_result = handshake.clone();
+            handshake_result.capabilities.extensions = None;
+            let mut value = serde_json::to_value(&handshake_result).unwrap_or_default();
+            if handshake.protocol_version >= ProtocolVersion::V_2025_11_25 {
+                value["capabilities"]["tasks"] = legacy_capability();
+            }
+            value.to_string()
+        }
+        _ => to_json(result),
     }
-    value.to_string()
+}
+
+fn complete_tool(tool: &mut Value) {
+    for name in ["schemaVersion", "toolingVersion"] {
+        tool[name] = tool["_meta"][format!("pintle/{name}")].clone();
+    }
+    let meta = tool["_meta"].as_object_mut();
+    if let Some(support) = meta.and_then(|meta| meta.shift_remove(TASK_SUPPORT_KEY)) {
+        tool["execution"] = json!({"taskSupport": support});
+    }
 }

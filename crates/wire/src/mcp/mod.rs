@@ -10,6 +10,7 @@ mod message;
 mod progress;
 mod request;
 mod service;
+mod tasks;
 
 pub(crate) use bridge::{Bridge, BridgedCalls, Gone, McpCall, NotTaken, ReplyTo, Taken};
 pub use handler::{McpHandler, McpOptions, ResultsSetting};
@@ -18,3 +19,4 @@ pub(crate) use message::{INITIALIZE, LISTEN, notification, response};
 pub(crate) use progress::McpProgress;
 pub(crate) use request::McpRequest;
 pub use service::McpService;
+pub use tasks::{TaskInput, TaskStore};

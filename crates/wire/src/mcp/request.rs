@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pintle_contract::Meta;
 use pintle_engine::{Incoming, Reservation};
-use pintle_tool::ProgressSink;
+use pintle_tool::{Caller, Cancel, ProgressSink};
 use rmcp::{ErrorData, RoleServer, service::RequestContext};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::clients::ResultForm;
 
@@ -23,6 +23,7 @@ struct State {
     idempotency_key: Option<String>,
     progress: Arc<dyn ProgressSink>,
     shows_missing_scopes: bool,
+    task: Option<Value>,
 }
 
 /// The part of a reply that goes past the SDK, from the handler to the bridge.
@@ -40,6 +41,8 @@ pub(crate) enum ResultBody {
     Tool(Arc<RawValue>, ResultForm),
     /// A resource's: its one content.
     Resource(Arc<RawValue>),
+    /// The whole of a result.
+    Whole(Box<RawValue>),
 }
 
 impl McpRequest {
@@ -49,6 +52,7 @@ impl McpRequest {
         idempotency_key: Option<String>,
         progress: Arc<dyn ProgressSink>,
         shows_missing_scopes: bool,
+        task: Option<Value>,
     ) -> Self {
         Self(Arc::new(State {
             incoming: Mutex::new(Some(incoming)),
@@ -57,6 +61,7 @@ impl McpRequest {
             idempotency_key,
             progress,
             shows_missing_scopes,
+            task,
         }))
     }
 
@@ -77,9 +82,25 @@ impl McpRequest {
         self.0.incoming.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Who sent the message and what cancels it, until it is taken.
+    pub(crate) fn caller_and_cancel(&self) -> Option<(Arc<Caller>, Arc<Cancel>)> {
+        let incoming = self.0.incoming.lock().unwrap_or_else(PoisonError::into_inner);
+        incoming.as_ref().map(|incoming| (Arc::clone(incoming.caller()), Arc::clone(incoming.cancel())))
+    }
+
+    /// What the request says about the task that it asks for, if it does.
+    pub(crate) fn task(&self) -> Option<&Value> {
+        self.0.task.as_ref()
+    }
+
     /// Leaves something for the bridge, which writes the reply.
     pub(crate) fn hold(&self, reply: HeldReply) {
         *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = reply;
+    }
+
+    /// Leaves a result for the bridge, beside the memory that is reserved for it.
+    pub(crate) fn hold_body(&self, body: ResultBody) {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).body = Some(body);
     }
 
     /// What was left for the bridge.

@@ -8,6 +8,8 @@ use rmcp::{
     service::{DynService, ServiceExt},
 };
 
+use super::{McpHandler, TaskStore};
+
 /// Makes the services of the SDK that answer clients: one for each pipe, session or stateless request.
 pub trait McpService: Send + Sync + 'static {
     /// A service for one client.
@@ -15,14 +17,21 @@ pub trait McpService: Send + Sync + 'static {
 
     /// The input schema of a tool, for the headers that repeat its arguments.
     fn input_schema(&self, tool: &str) -> Option<Arc<JsonObject>>;
+
+    /// The calls that outlive their requests, which a transport cancels and waits for when it ends.
+    fn tasks(&self) -> &Arc<TaskStore>;
 }
 
-impl<H: ServerHandler + Clone> McpService for H {
+impl McpService for McpHandler {
     fn service(&self) -> Box<dyn DynService<RoleServer>> {
         self.clone().into_dyn()
     }
 
     fn input_schema(&self, tool: &str) -> Option<Arc<JsonObject>> {
         self.get_tool(tool).map(|tool| tool.input_schema)
+    }
+
+    fn tasks(&self) -> &Arc<TaskStore> {
+        McpHandler::tasks(self)
     }
 }

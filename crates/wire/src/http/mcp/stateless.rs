@@ -9,12 +9,11 @@ use axum::{
 use pintle_contract::{Fault, Stage};
 use pintle_engine::Incoming;
 use pintle_rpc::{Opened, PROTOCOL_VERSION_KEY};
-use pintle_tool::CancelReason;
 use rmcp::{
     model::{ErrorCode, ErrorData, InitializeRequestParams, ProtocolVersion},
     service::serve_directly_with_ct,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{ClientReading, ReplyStream, StreamReply, await_authorization, refuse_inside};
@@ -42,7 +41,6 @@ pub(super) async fn answer(
     // Whoever only listens is released when the server stops; everything else is answered.
     let until = (opened.method == LISTEN).then(|| shared.stopping.clone());
     let peer = peer(&opened.params);
-    let cancel = Arc::clone(incoming.cancel());
     let reply_to = StreamReply { stream: Arc::clone(&stream), status: stateless_status };
     let bridge = Bridge::for_one(Arc::clone(&shared.engine), Arc::clone(&shared.calls), reply_to.clone());
     let extend = |extensions: &mut rmcp::model::Extensions| {
@@ -59,14 +57,16 @@ pub(super) async fn answer(
     let transport = bridge.transport_for_one(message);
     let service = serve_directly_with_ct(shared.service.service(), transport, peer, end.clone());
     let ending = Arc::clone(&stream);
+    let watched = Arc::clone(&bridge);
     tokio::spawn(async move {
         let _ = service.waiting().await;
         // However the SDK ends, nobody is left waiting.
         drop(bridge.leave(number));
         ending.end();
     });
+    // A call that was answered with a task is out of the registry, and goes on.
     let gone = move |_| {
-        cancel.cancel(CancelReason::Silent);
+        let _ = watched.forget(number, json!({}));
         end.cancel();
     };
     respond(&stream, client.accepts, ReadStyle { until, ..ReadStyle::default() }, gone).await

@@ -1,0 +1,389 @@
+//! The tasks of a server: who may ask for each, how far it is, and what came of it.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use pintle_contract::{Fault, Stage};
+use pintle_engine::Engine;
+use pintle_tool::{Cancel, CancelReason};
+use rmcp::{
+    ErrorData,
+    model::{CallToolResult, InputRequests, InputResponses, MetaObject, TaskStatus},
+};
+use serde_json::value::RawValue;
+use tokio::{sync::Notify, time::Instant};
+
+use crate::mcp::clients::ResultForm;
+
+/// How long a task is kept from its creation on.
+pub(crate) const LONGEST_LIFE: Duration = Duration::from_secs(60 * 60);
+/// How many tasks a caller may have.
+const MOST_PER_CALLER: usize = 64;
+/// How many bytes of results are kept in all.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The tasks of all callers of a server.
+pub struct TaskStore {
+    engine: Arc<Engine>,
+    most_bytes: usize,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    last_number: u64,
+    tasks: HashMap<Arc<str>, StoredTask>,
+}
+
+struct StoredTask {
+    /// Rises with every task, so that the oldest is known.
+    number: u64,
+    caller: Arc<str>,
+    cancel: Arc<Cancel>,
+    created: Instant,
+    life: Duration,
+    /// Whether its work has not ended, also if it was cancelled.
+    is_running: bool,
+    is_cancelled: bool,
+    snapshot: TaskSnapshot,
+    answers: InputResponses,
+}
+
+/// A task as it is at one moment.
+#[derive(Clone)]
+pub(crate) struct TaskSnapshot {
+    pub(crate) id: Arc<str>,
+    pub(crate) status: TaskStatus,
+    pub(crate) message: Option<String>,
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+    pub(crate) life: Duration,
+    /// What the client is asked.
+    pub(crate) questions: InputRequests,
+    /// How the work ended, once it has.
+    pub(crate) end: Option<Arc<TaskEnd>>,
+}
+
+/// How the work of a task ended.
+pub(crate) enum TaskEnd {
+    /// With a result, and what is said about it.
+    Result(TaskResult, Option<MetaObject>),
+    /// With an error of the protocol.
+    Error(ErrorData),
+}
+
+/// The result of a task.
+pub(crate) enum TaskResult {
+    /// A tool's JSON as the engine has serialized it, and how it is sent.
+    Tool(Arc<RawValue>, ResultForm),
+    /// Any other.
+    Sdk(Box<CallToolResult>),
+}
+
+impl TaskEnd {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Result(TaskResult::Tool(json, _), _) => json.get().len(),
+            Self::Result(TaskResult::Sdk(result), _) => {
+                let texts = result.content.iter().filter_map(|block| block.as_text());
+                texts.map(|text| text.text.len()).sum()
+            }
+            Self::Error(error) => error.message.len(),
+        }
+    }
+}
+
+impl StoredTask {
+    fn is_expired(&self) -> bool {
+        self.created.elapsed() >= self.life
+    }
+
+    fn bytes(&self) -> usize {
+        self.snapshot.end.as_ref().map_or(0, |end| end.bytes())
+    }
+
+    fn settle_status(&mut self, now: String) {
+        self.snapshot.updated_at = now;
+        self.snapshot.status = match &self.snapshot.end {
+            _ if self.is_cancelled => TaskStatus::Cancelled,
+            Some(end) if matches!(**end, TaskEnd::Error(_)) => TaskStatus::Failed,
+            Some(_) => TaskStatus::Completed,
+            None if self.snapshot.questions.is_empty() => TaskStatus::Working,
+            None => TaskStatus::InputRequired,
+        };
+    }
+}
+
+impl TaskStore {
+    pub(crate) fn new(engine: Arc<Engine>) -> Arc<Self> {
+        Self::with_budget(engine, MOST_BYTES)
+    }
+
+    fn with_budget(engine: Arc<Engine>, most_bytes: usize) -> Arc<Self> {
+        Arc::new(Self { engine, most_bytes, state: Mutex::default(), changed: Notify::new() })
+    }
+
+    /// Makes a task for a caller; the oldest of its tasks that has ended is dropped for it if there are too many. `None`
+    /// if all of them run.
+    pub(crate) fn create(&self, caller: &str, cancel: Arc<Cancel>, life: Duration) -> Option<TaskSnapshot> {
+        let mut state = self.lock();
+        if state.tasks.values().filter(|task| *task.caller == *caller).count() >= MOST_PER_CALLER {
+            let oldest = state.oldest_ended(|task| *task.caller == *caller)?;
+            state.tasks.remove(&oldest);
+        }
+        state.last_number += 1;
+        let now = self.engine.clock().now();
+        let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+        let snapshot = TaskSnapshot {
+            id: Arc::clone(&id),
+            status: TaskStatus::Working,
+            message: None,
+            created_at: now.clone(),
+            updated_at: now,
+            life,
+            questions: InputRequests::new(),
+            end: None,
+        };
+        let task = StoredTask {
+            number: state.last_number,
+            caller: caller.into(),
+            cancel,
+            created: Instant::now(),
+            life,
+            is_running: true,
+            is_cancelled: false,
+            snapshot: snapshot.clone(),
+            answers: InputResponses::new(),
+        };
+        state.tasks.insert(id, task);
+        Some(snapshot)
+    }
+
+    /// Does the work of a task, whoever leaves. A task that outlives its time is cancelled.
+    pub(crate) fn run(
+        self: &Arc<Self>,
+        task: &TaskSnapshot,
+        cancel: Arc<Cancel>,
+        work: impl Future<Output = TaskEnd> + Send + 'static,
+    ) {
+        let (store, id, life) = (Arc::clone(self), Arc::clone(&task.id), task.life);
+        tokio::spawn(async move {
+            let mut work = Box::pin(AssertUnwindSafe(work).catch_unwind());
+            let end = tokio::select! {
+                end = &mut work => end,
+                () = tokio::time::sleep(life) => {
+                    cancel.cancel(CancelReason::Silent);
+                    work.await
+                }
+            };
+            let panicked =
+                |_| TaskEnd::Error(ErrorData::internal_error("the task failed unexpectedly", None));
+            store.finish(&id, end.unwrap_or_else(panicked));
+        });
+    }
+
+    /// Notes how the work of a task has ended.
+    pub(crate) fn finish(&self, id: &str, end: TaskEnd) -> Option<TaskSnapshot> {
+        let now = self.engine.clock().now();
+        let mut state = self.lock();
+        let snapshot = state.tasks.get_mut(id).map(|task| {
+            task.is_running = false;
+            task.is_cancelled |= task.cancel.reason().is_some();
+            task.snapshot.questions.clear();
+            task.snapshot.end = Some(Arc::new(end));
+            task.settle_status(now);
+            task.snapshot.clone()
+        });
+        let mut kept: usize = state.tasks.values().map(StoredTask::bytes).sum();
+        while kept > self.most_bytes
+            && let Some(oldest) = state.oldest_ended(|task| task.bytes() > 0)
+            && let Some(dropped) = state.tasks.remove(&oldest)
+        {
+            kept -= dropped.bytes();
+        }
+        drop(state);
+        self.changed.notify_waiters();
+        snapshot
+    }
+
+    /// Forgets a task whose call was refused before it began.
+    pub(crate) fn discard(&self, id: &str) {
+        self.lock().tasks.remove(id);
+        self.changed.notify_waiters();
+    }
+
+    /// Notes how far a task is.
+    pub(crate) fn report(&self, id: &str, message: &str) {
+        let now = self.engine.clock().now();
+        if let Some(task) = self.lock().tasks.get_mut(id)
+            && task.snapshot.end.is_none()
+        {
+            task.snapshot.message = Some(message.to_owned());
+            task.snapshot.updated_at = now;
+        }
+    }
+
+    /// A caller's task.
+    pub(crate) fn get(&self, caller: &str, id: &str) -> Result<TaskSnapshot, Fault> {
+        self.with(caller, id, |task| task.snapshot.clone())
+    }
+
+    /// All tasks of a caller, from the oldest on.
+    pub(crate) fn list(&self, caller: &str) -> Vec<TaskSnapshot> {
+        let state = self.lock();
+        let mut tasks: Vec<_> =
+            state.tasks.values().filter(|task| *task.caller == *caller && !task.is_expired()).collect();
+        tasks.sort_by_key(|task| task.number);
+        tasks.into_iter().map(|task| task.snapshot.clone()).collect()
+    }
+
+    /// Cancels a task as its call would be cancelled. Returns it, and whether it was cancelled just now: not if it has
+    /// ended, or can no longer be kept from that.
+    pub(crate) fn cancel(&self, caller: &str, id: &str) -> Result<(TaskSnapshot, bool), Fault> {
+        let now = self.engine.clock().now();
+        let cancelled = self.with(caller, id, |task| {
+            let is_new = task.is_running && task.cancel.cancel(CancelReason::Asked);
+            if is_new {
+                task.is_cancelled = true;
+                task.snapshot.questions.clear();
+                task.settle_status(now);
+            }
+            (task.snapshot.clone(), is_new)
+        });
+        self.changed.notify_waiters();
+        cancelled
+    }
+
+    /// Takes a client's answers. Those to questions that are not asked are passed over.
+    pub(crate) fn update(&self, caller: &str, id: &str, answers: InputResponses) -> Result<(), Fault> {
+        let now = self.engine.clock().now();
+        let updated = self.with(caller, id, |task| {
+            for (key, answer) in answers {
+                if task.snapshot.questions.remove(&key).is_some() {
+                    task.answers.insert(key, answer);
+                }
+            }
+            task.settle_status(now);
+        });
+        self.changed.notify_waiters();
+        updated
+    }
+
+    /// A caller's task once its work has ended.
+    pub(crate) async fn ended(&self, caller: &str, id: &str) -> Result<TaskSnapshot, Fault> {
+        self.until(|| match self.get(caller, id) {
+            Ok(task) if task.end.is_none() => None,
+            found => Some(found),
+        })
+        .await
+    }
+
+    /// Cancels every task that runs.
+    pub(crate) fn cancel_all(&self, reason: CancelReason) {
+        self.cancel_those(reason, |_| true);
+    }
+
+    /// Cancels every task of a caller that runs.
+    pub(crate) fn cancel_all_of(&self, caller: &str, reason: CancelReason) {
+        self.cancel_those(reason, |task| *task.caller == *caller);
+    }
+
+    fn cancel_those(&self, reason: CancelReason, are_meant: impl Fn(&StoredTask) -> bool) {
+        for task in self.lock().tasks.values().filter(|task| task.is_running && are_meant(task)) {
+            task.cancel.cancel(reason);
+        }
+    }
+
+    /// Resolves when no task runs.
+    pub(crate) async fn all_ended(&self) {
+        self.none_runs(|_| true).await;
+    }
+
+    /// Resolves when no task of a caller runs.
+    pub(crate) async fn all_ended_of(&self, caller: &str) {
+        self.none_runs(|task| *task.caller == *caller).await;
+    }
+
+    async fn none_runs(&self, is_meant: impl Fn(&StoredTask) -> bool) {
+        self.until(|| {
+            let state = self.lock();
+            let runs = state.tasks.values().any(|task| task.is_running && is_meant(task));
+            (!runs).then_some(())
+        })
+        .await;
+    }
+
+    /// Looks again after every change until there is something to see.
+    async fn until<T>(&self, look: impl Fn() -> Option<T>) -> T {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(seen) = look() {
+                return seen;
+            }
+            changed.await;
+        }
+    }
+
+    /// Acts on a caller's task. Another caller's is as unknown as one that never was.
+    fn with<T>(&self, caller: &str, id: &str, act: impl FnOnce(&mut StoredTask) -> T) -> Result<T, Fault> {
+        let mut state = self.lock();
+        let task = state.tasks.get_mut(id).filter(|task| *task.caller == *caller && !task.is_expired());
+        task.map(act).ok_or_else(unknown)
+    }
+
+    /// The state, without the tasks that were kept for long enough.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.tasks.retain(|_, task| task.is_running || !task.is_expired());
+        state
+    }
+}
+
+impl State {
+    fn oldest_ended(&self, is_meant: impl Fn(&StoredTask) -> bool) -> Option<Arc<str>> {
+        let ended = self.tasks.iter().filter(|(_, task)| !task.is_running && is_meant(task));
+        ended.min_by_key(|(_, task)| task.number).map(|(id, _)| Arc::clone(id))
+    }
+}
+
+/// The fault of an id that no task of the caller has.
+fn unknown() -> Fault {
+    Fault::invalid(Stage::Arguments, "`taskId` names no task of this caller; it may have expired")
+        .hint("call the tool again")
+}
+
+/// How the work of a task asks the client for something.
+pub struct TaskInput {
+    store: Arc<TaskStore>,
+    id: Arc<str>,
+}
+
+impl TaskInput {
+    pub(crate) fn new(store: Arc<TaskStore>, id: Arc<str>) -> Self {
+        Self { store, id }
+    }
+
+    /// Asks these questions, and waits until all of them are answered.
+    pub async fn ask(&self, questions: InputRequests) -> InputResponses {
+        let now = self.store.engine.clock().now();
+        if let Some(task) = self.store.lock().tasks.get_mut(&self.id) {
+            task.snapshot.questions = questions;
+            task.settle_status(now);
+        }
+        let answers = || {
+            let mut state = self.store.lock();
+            let task = state.tasks.get_mut(&self.id)?;
+            let is_answered = task.snapshot.questions.is_empty() && !task.is_cancelled;
+            is_answered.then(|| std::mem::take(&mut task.answers))
+        };
+        self.store.until(answers).await
+    }
+}
