@@ -17,13 +17,13 @@ use crate::{
 };
 
 /// A text that stands in the arguments of no other process. It is a number, so that `sleep` takes it, too.
-fn marker() -> String {
+pub fn marker() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("0.000{:08}{:05}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The processes whose arguments hold a text.
-fn processes(text: &str) -> Vec<String> {
+pub fn processes(text: &str) -> Vec<String> {
     let all = fs::read_dir("/proc").expect("a table of processes").flatten();
     let found = all.filter_map(|process| {
         let line = fs::read(process.path().join("cmdline")).ok()?;
@@ -64,7 +64,7 @@ fn cancel(server: &mut Server, id: Value) {
 }
 
 /// Waits until no process with the marker is left. Says how long that took.
-fn until_gone(marker: &str) -> Duration {
+pub fn until_gone(marker: &str) -> Duration {
     let begun = Instant::now();
     wait_until("nothing is left", || processes(marker).is_empty());
     begun.elapsed()

@@ -46,6 +46,7 @@ mod search_scan;
 mod search_scopes;
 mod search_tools;
 mod state_folder;
+mod tasks;
 mod terminal;
 mod tool_list;
 mod transcripts;

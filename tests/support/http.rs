@@ -222,7 +222,7 @@ impl Client {
     /// Sends an MCP request, of the revision without sessions, and does not wait.
     pub fn send_modern(&mut self, id: Value, method: &str, params: Value) {
         let message = modern(id, method, params);
-        let name = ["name", "uri"].iter().find_map(|member| message["params"][*member].as_str());
+        let name = ["name", "uri", "taskId"].iter().find_map(|member| message["params"][*member].as_str());
         let mut headers = vec![("mcp-protocol-version", MODERN), ("mcp-method", method)];
         headers.extend(name.map(|name| ("mcp-name", name)));
         self.send("POST", "/mcp", &headers, message.to_string().as_bytes());
@@ -258,7 +258,10 @@ impl Client {
 /// A request of the revision without sessions.
 pub fn modern(id: Value, method: &str, mut params: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
-    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let capabilities = &mut params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    if capabilities.is_null() {
+        *capabilities = json!({});
+    }
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 

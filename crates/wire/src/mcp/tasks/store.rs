@@ -378,6 +378,7 @@ impl TaskInput {
             task.snapshot.questions = questions;
             task.settle_status(now);
         }
+        self.store.changed.notify_waiters();
         let answers = || {
             let mut state = self.store.lock();
             let task = state.tasks.get_mut(&self.id)?;
@@ -385,5 +386,107 @@ impl TaskInput {
             is_answered.then(|| std::mem::take(&mut task.answers))
         };
         self.store.until(answers).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_engine::{CallLog, Options};
+    use rmcp::model::ContentBlock;
+
+    use super::*;
+
+    const CALLER: &str = "someone";
+
+    fn store(most_bytes: usize) -> Arc<TaskStore> {
+        let engine =
+            Engine::new(Vec::new(), Vec::new(), Options::default(), CallLog::off()).expect("an engine");
+        TaskStore::with_budget(Arc::new(engine), most_bytes)
+    }
+
+    fn created(store: &TaskStore) -> Option<Arc<str>> {
+        store.create(CALLER, Arc::default(), LONGEST_LIFE).map(|task| task.id)
+    }
+
+    fn finish(store: &TaskStore, id: &str, bytes: usize) {
+        let result = CallToolResult::success(vec![ContentBlock::text("x".repeat(bytes))]);
+        store.finish(id, TaskEnd::Result(TaskResult::Sdk(Box::new(result)), None));
+    }
+
+    #[test]
+    fn another_caller_s_task_is_answered_like_an_unknown_one() {
+        let store = store(MOST_BYTES);
+        let id = created(&store).expect("a task");
+        let unknown = store.get(CALLER, "unknown").map(|_| ()).expect_err("unknown");
+        assert_eq!(unknown.json_rpc_code(), -32602);
+        let refusals = [
+            store.get("stranger", &id).map(|_| ()),
+            store.cancel("stranger", &id).map(|_| ()),
+            store.update("stranger", &id, InputResponses::new()),
+        ];
+        for refusal in refusals {
+            let fault = refusal.expect_err("unknown");
+            assert_eq!(serde_json::json!(fault), serde_json::json!(unknown));
+        }
+        assert!(store.list("stranger").is_empty());
+        assert_eq!(store.get(CALLER, &id).expect("known").status, TaskStatus::Working);
+    }
+
+    #[test]
+    fn the_oldest_task_that_ended_makes_way_and_none_is_made_while_all_run() {
+        let store = store(MOST_BYTES);
+        let ids: Vec<_> = (0..MOST_PER_CALLER).map(|_| created(&store).expect("a task")).collect();
+        assert!(created(&store).is_none());
+        assert!(store.create("stranger", Arc::default(), LONGEST_LIFE).is_some());
+        for number in [7, 3] {
+            finish(&store, &ids[number], 1);
+        }
+        assert!(created(&store).is_some());
+        assert!(store.get(CALLER, &ids[3]).is_err());
+        assert!(store.get(CALLER, &ids[7]).is_ok());
+    }
+
+    #[test]
+    fn the_oldest_results_go_when_all_of_them_take_too_much_memory() {
+        let store = store(100);
+        let ids: Vec<_> = (0..4).map(|_| created(&store).expect("a task")).collect();
+        for id in &ids[..3] {
+            finish(&store, id, 40);
+        }
+        let known: Vec<_> = ids.iter().map(|id| store.get(CALLER, id).is_ok()).collect();
+        assert_eq!(known, [false, true, true, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_is_kept_for_its_time_and_no_longer() {
+        let store = store(MOST_BYTES);
+        let id = created(&store).expect("a task");
+        finish(&store, &id, 1);
+        tokio::time::advance(LONGEST_LIFE - Duration::from_millis(1)).await;
+        assert!(store.get(CALLER, &id).is_ok());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(store.get(CALLER, &id).is_err());
+        assert!(store.lock().tasks.is_empty());
+    }
+
+    #[tokio::test]
+    async fn questions_are_asked_until_each_is_answered() {
+        let store = store(MOST_BYTES);
+        let id = created(&store).expect("a task");
+        let question = || rmcp::model::InputRequest::ListRoots(Default::default());
+        let questions = InputRequests::from([("a".to_owned(), question()), ("b".to_owned(), question())]);
+        let input = TaskInput::new(Arc::clone(&store), Arc::clone(&id));
+        let asking = tokio::spawn(async move { input.ask(questions).await });
+        store
+            .until(|| (store.get(CALLER, &id).ok()?.status == TaskStatus::InputRequired).then_some(()))
+            .await;
+        let answer = |key: &str| InputResponses::from([(key.to_owned(), serde_json::json!({}))]);
+        store.update(CALLER, &id, answer("a")).expect("known");
+        let task = store.get(CALLER, &id).expect("known");
+        assert_eq!(task.status, TaskStatus::InputRequired);
+        assert_eq!(task.questions.keys().collect::<Vec<_>>(), ["b"]);
+        store.update(CALLER, &id, answer("b")).expect("known");
+        assert_eq!(store.get(CALLER, &id).expect("known").status, TaskStatus::Working);
+        assert_eq!(asking.await.expect("answered").len(), 2);
     }
 }

@@ -1,0 +1,361 @@
+//! MCP tasks: calls that outlive the request that made them.
+
+use std::{fs, path::PathBuf};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    commands::{shell, with_tools},
+    commands_end::{marker, processes, until_gone},
+    support::{Server, http::Client, http::initialize, wait_until},
+};
+
+const LEGACY: &str = "2025-11-25";
+
+/// A command that says that it has begun, and ends with a result once there is the file `go` in the root.
+fn gate() -> String {
+    shell("echo begun >&2; while [ ! -e go ]; do sleep 0.02; done; echo done")
+}
+
+/// A command that runs until it is killed.
+fn endless(marker: &str) -> String {
+    shell(&format!("sh -c \"touch ready; sleep 300; :\" {marker}; :"))
+}
+
+fn open_gate(server: &Server) {
+    fs::write(server.path("root/go"), "").expect("writes");
+}
+
+fn until_begun(server: &Server) {
+    let ready: PathBuf = server.path("root/ready");
+    wait_until("the command runs", || ready.exists());
+}
+
+/// Params with the declaration that the client knows tasks.
+fn declaring(mut params: Value) -> Value {
+    let extensions = json!({"io.modelcontextprotocol/tasks": {}});
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"extensions": extensions});
+    params
+}
+
+fn call(name: &str) -> Value {
+    json!({"name": name, "arguments": {}})
+}
+
+/// A question about a task in 2026-07-28, over a connection of its own.
+fn ask(server: &Server, method: &str, id: &str) -> Value {
+    server.connect().modern(json!(1), method, declaring(json!({"taskId": id}))).message()
+}
+
+/// The id of the task that a call becomes in 2026-07-28. The connection is closed as soon as it is known.
+fn task_of(server: &Server, tool: &str) -> String {
+    let mut client = server.connect();
+    let created = client.modern(json!(1), "tools/call", declaring(call(tool))).result();
+    client.leave();
+    assert_eq!(created["resultType"], json!("task"), "{created}");
+    assert_eq!((&created["status"], &created["ttlMs"]), (&json!("working"), &json!(3_600_000)), "{created}");
+    created["taskId"].as_str().expect("an id").to_owned()
+}
+
+/// The records of calls of a tool.
+fn records_of(server: &Server, count: usize, tool: &str) -> Vec<Value> {
+    server.records_of(count, |record| record["method"] == tool)
+}
+
+/// A way to speak 2025-11-25.
+enum Legacy {
+    Pipe,
+    Session(Client),
+}
+
+impl Legacy {
+    fn open(server: &mut Server, is_http: bool) -> (Self, Value) {
+        if is_http {
+            let handshake = server.connect().post("/mcp", &initialize(LEGACY)).result();
+            return (Self::Session(server.session(LEGACY)), handshake);
+        }
+        server.send(&initialize(LEGACY));
+        let handshake = server.frame()["result"].clone();
+        server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        (Self::Pipe, handshake)
+    }
+
+    fn send(&mut self, server: &mut Server, id: i64, method: &str, params: Value) {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        match self {
+            Self::Pipe => server.send(&message),
+            Self::Session(client) => client.send("POST", "/mcp", &[], message.to_string().as_bytes()),
+        }
+    }
+
+    fn reply(&mut self, server: &Server) -> Value {
+        match self {
+            Self::Pipe => server.frame(),
+            Self::Session(client) => client.answer().message(),
+        }
+    }
+
+    fn ask(&mut self, server: &mut Server, method: &str, params: Value) -> Value {
+        self.send(server, 1, method, params);
+        self.reply(server)
+    }
+
+    /// Calls a tool as a task. Returns the task.
+    fn task(&mut self, server: &mut Server, tool: &str, task: Value) -> Value {
+        let mut params = call(tool);
+        params["task"] = task;
+        let reply = self.ask(server, "tools/call", params);
+        assert!(reply["result"]["task"].is_object(), "{reply}");
+        reply["result"]["task"].clone()
+    }
+}
+
+fn legacy_on_pipe(server: &mut Server) -> Legacy {
+    Legacy::open(server, false).0
+}
+
+#[test]
+fn a_long_call_becomes_a_task_that_outlives_its_connection_and_is_asked_for_on_another() {
+    let server = with_tools([("gate", &gate())]).http().start();
+    let discovered = server.connect().modern(json!(1), "server/discover", json!({})).result();
+    let extensions = &discovered["capabilities"]["extensions"];
+    assert_eq!(extensions, &json!({"io.modelcontextprotocol/tasks": {}}), "{discovered}");
+    assert!(discovered["capabilities"].get("tasks").is_none(), "{discovered}");
+
+    let id = task_of(&server, "gate");
+    let task = ask(&server, "tasks/get", &id)["result"].clone();
+    assert_eq!((&task["status"], &task["statusMessage"]), (&json!("working"), &json!("begun")), "{task}");
+    open_gate(&server);
+    let mut task = Value::Null;
+    wait_until("the task has ended", || {
+        task = ask(&server, "tasks/get", &id)["result"].clone();
+        task["status"] != "working"
+    });
+    assert_eq!((&task["status"], &task["resultType"]), (&json!("completed"), &json!("complete")), "{task}");
+    let expected = json!({"stdout": "done\n", "stderr": "begun\n", "exitCode": 0, "truncated": false});
+    assert_eq!(task["result"]["structuredContent"], expected, "{task}");
+    assert!(task["result"].get("_meta").is_none(), "{task}");
+    // A task that has ended is not changed by a cancel.
+    assert_eq!(ask(&server, "tasks/cancel", &id)["result"], json!({"resultType": "complete"}));
+    assert_eq!(ask(&server, "tasks/get", &id)["result"]["status"], json!("completed"));
+    let records = records_of(&server, 1, "gate");
+    assert_eq!(records.len(), 1, "{records:?}");
+    assert_eq!(records[0]["status"], json!("ok"));
+    assert!(server.records_of(1, |record| record["method"] == "tasks/get").len() >= 2);
+}
+
+#[test]
+fn cancelling_a_task_kills_its_command() {
+    let marker = marker();
+    let server = with_tools([("endless", &endless(&marker))]).http().start();
+    let id = task_of(&server, "endless");
+    assert!(!processes(&marker).is_empty());
+    assert_eq!(ask(&server, "tasks/cancel", &id)["result"], json!({"resultType": "complete"}));
+    let task = ask(&server, "tasks/get", &id)["result"].clone();
+    assert_eq!(task["status"], json!("cancelled"), "{task}");
+    assert!(task.get("result").is_none() && task.get("error").is_none(), "{task}");
+    until_gone(&marker);
+    let records = records_of(&server, 1, "endless");
+    assert_eq!((records.len(), &records[0]["error"]), (1, &json!("CANCELLED")), "{records:?}");
+}
+
+#[test]
+fn a_client_that_does_not_declare_tasks_gets_a_plain_result_and_no_answers_about_tasks() {
+    let server = with_tools([("slow", &shell("sleep 2.2; echo done"))]).http().start();
+    let result = server.connect().modern(json!(1), "tools/call", call("slow")).result();
+    assert_eq!(result["resultType"], json!("complete"), "{result}");
+    assert_eq!(result["structuredContent"]["stdout"], json!("done\n"), "{result}");
+    let refused = server.connect().modern(json!(1), "tasks/get", json!({"taskId": "x"}));
+    assert_eq!(refused.refusal().1, -32021);
+    for method in ["tasks/get", "tasks/cancel"] {
+        assert_eq!(ask(&server, method, "unknown")["error"]["code"], json!(-32602), "{method}");
+    }
+    let update = declaring(json!({"taskId": "unknown", "inputResponses": {}}));
+    assert_eq!(server.connect().modern(json!(1), "tasks/update", update).refusal().1, -32602);
+    for method in ["tasks/result", "tasks/list"] {
+        assert_eq!(ask(&server, method, "unknown")["error"]["code"], json!(-32601), "{method}");
+    }
+}
+
+#[test]
+fn a_task_that_is_asked_for_lives_and_ends_as_2025_11_25_has_it_on_pipes_and_in_sessions() {
+    for is_http in [false, true] {
+        let fails = shell("exit 3");
+        let setup = with_tools([("gate", &gate()), ("fails", &fails)]);
+        let mut server = if is_http { setup.http() } else { setup }.start();
+        let (mut client, handshake) = Legacy::open(&mut server, is_http);
+        let capability = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        assert_eq!(handshake["capabilities"]["tasks"], capability, "{handshake}");
+        assert!(handshake["capabilities"].get("extensions").is_none(), "{handshake}");
+        let tools = client.ask(&mut server, "tools/list", json!({}))["result"]["tools"].clone();
+        for tool in tools.as_array().expect("tools") {
+            let may_be_task = ["gate", "fails", "index_build"].iter().any(|name| tool["name"] == *name);
+            let expected = may_be_task.then(|| json!({"taskSupport": "optional"}));
+            assert_eq!(tool.get("execution"), expected.as_ref(), "{tool}");
+            assert!(tool["_meta"].get("pintle/taskSupport").is_none(), "{tool}");
+        }
+
+        let task = client.task(&mut server, "gate", json!({"ttl": 600_000_000}));
+        assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(3_600_000)), "{task}");
+        assert!(task["pollInterval"].is_u64() && task.get("ttlMs").is_none(), "{task}");
+        let id = task["taskId"].clone();
+        let listed = client.ask(&mut server, "tasks/list", json!({}));
+        assert_eq!(listed["result"]["tasks"][0]["taskId"], id, "{listed}");
+        // The result is waited for.
+        client.send(&mut server, 7, "tasks/result", json!({"taskId": id}));
+        open_gate(&server);
+        let reply = client.reply(&server);
+        assert_eq!(reply["id"], json!(7), "{reply}");
+        let result = &reply["result"];
+        assert_eq!(result["structuredContent"]["stdout"], json!("done\n"), "{reply}");
+        assert_eq!(
+            result["_meta"],
+            json!({"io.modelcontextprotocol/related-task": {"taskId": id}}),
+            "{reply}"
+        );
+        assert!(result.get("resultType").is_none(), "{reply}");
+        let state = client.ask(&mut server, "tasks/get", json!({"taskId": id}));
+        assert_eq!(state["result"]["status"], json!("completed"), "{state}");
+        assert!(state["result"].get("result").is_none(), "{state}");
+        let late = client.ask(&mut server, "tasks/cancel", json!({"taskId": id}));
+        assert_eq!(late["error"]["code"], json!(-32602), "{late}");
+
+        // A failure of the tool is one of the task.
+        let failing = client.task(&mut server, "fails", json!({}))["taskId"].clone();
+        let result = client.ask(&mut server, "tasks/result", json!({"taskId": failing}));
+        assert_eq!(result["result"]["isError"], json!(true), "{result}");
+        let state = client.ask(&mut server, "tasks/get", json!({"taskId": failing}));
+        assert_eq!(state["result"]["status"], json!("failed"), "{state}");
+
+        // What cannot be a task is refused, and so is nonsense.
+        for (tool, task, code) in [("text_read", json!({}), -32601), ("gate", json!({"ttl": -1}), -32602)] {
+            let mut params = call(tool);
+            params["task"] = task;
+            let refused = client.ask(&mut server, "tools/call", params);
+            assert_eq!(refused["error"]["code"], json!(code), "{refused}");
+        }
+        let unknown = client.ask(&mut server, "tasks/result", json!({"taskId": "unknown"}));
+        assert_eq!(unknown["error"]["code"], json!(-32602), "{unknown}");
+        assert_eq!(records_of(&server, 1, "gate").len(), 1);
+        if !is_http {
+            server.finish();
+        }
+    }
+}
+
+#[test]
+fn a_task_that_is_cancelled_says_so_at_once_and_its_result_is_the_cancel() {
+    let marker = marker();
+    let mut server = with_tools([("endless", &endless(&marker))]).start();
+    let mut client = legacy_on_pipe(&mut server);
+    let id = client.task(&mut server, "endless", json!({}))["taskId"].clone();
+    until_begun(&server);
+    let cancelled = client.ask(&mut server, "tasks/cancel", json!({"taskId": id}));
+    assert_eq!(cancelled["result"]["status"], json!("cancelled"), "{cancelled}");
+    until_gone(&marker);
+    let result = client.ask(&mut server, "tasks/result", json!({"taskId": id}));
+    let text = result["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("CANCELLED"), "{result}");
+    server.finish();
+}
+
+#[test]
+fn a_task_expires_and_is_cancelled_if_it_still_runs() {
+    let marker = marker();
+    let mut server = with_tools([("endless", &endless(&marker)), ("quick", &shell("echo done"))]).start();
+    let mut client = legacy_on_pipe(&mut server);
+    for (tool, ttl) in [("quick", 100), ("endless", 400)] {
+        let task = client.task(&mut server, tool, json!({"ttl": ttl}));
+        assert_eq!(task["ttl"], json!(ttl), "{task}");
+        let id = task["taskId"].clone();
+        wait_until("the task has expired", || {
+            let state = client.ask(&mut server, "tasks/get", json!({"taskId": id}));
+            state["error"]["code"] == json!(-32602)
+        });
+    }
+    until_gone(&marker);
+    let listed = client.ask(&mut server, "tasks/list", json!({}));
+    assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
+    let records = records_of(&server, 1, "endless");
+    assert_eq!((records.len(), &records[0]["error"]), (1, &json!("CANCELLED")), "{records:?}");
+    server.finish();
+}
+
+#[test]
+fn two_pipes_do_not_see_each_other_s_tasks() {
+    let mut servers = [(); 2].map(|()| with_tools([("gate", &gate())]).start());
+    let [one, other] = &mut servers;
+    let (mut client, mut stranger) = (legacy_on_pipe(one), legacy_on_pipe(other));
+    let id = client.task(one, "gate", json!({}))["taskId"].clone();
+    let known = client.ask(one, "tasks/get", json!({"taskId": id}));
+    assert_eq!(known["result"]["status"], json!("working"), "{known}");
+    let strange = stranger.ask(other, "tasks/get", json!({"taskId": id}));
+    let unknown = stranger.ask(other, "tasks/get", json!({"taskId": "unknown"}));
+    assert_eq!(strange["error"]["code"], json!(-32602));
+    assert_eq!(strange, unknown);
+    assert_eq!(stranger.ask(other, "tasks/list", json!({}))["result"]["tasks"], json!([]));
+    servers.into_iter().for_each(|server| drop(server.finish()));
+}
+
+#[test]
+fn the_end_of_a_pipe_s_input_cancels_its_tasks() {
+    let marker = marker();
+    let mut server = with_tools([("endless", &endless(&marker))]).start();
+    let mut client = legacy_on_pipe(&mut server);
+    client.task(&mut server, "endless", json!({}));
+    until_begun(&server);
+    let log = server.finish();
+    until_gone(&marker);
+    let records: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let calls: Vec<_> = records.iter().filter(|record| record["method"] == "endless").collect();
+    assert_eq!(calls.len(), 1, "{log}");
+    assert_eq!(calls[0]["error"], json!("CANCELLED"), "{log}");
+}
+
+#[test]
+fn a_server_that_stops_lets_tasks_end_within_the_drain_and_cancels_them_after_it() {
+    for is_http in [false, true] {
+        let marker = marker();
+        let manifests = [("gate", gate()), ("endless", endless(&marker))];
+        let setup = with_tools([("gate", &manifests[0].1), ("endless", &manifests[1].1)]);
+        let setup = setup.args(["--drain", "3s"]);
+        let mut server = if is_http { setup.http() } else { setup }.start();
+        let mut client = Legacy::open(&mut server, is_http).0;
+        client.task(&mut server, "gate", json!({}));
+        client.task(&mut server, "endless", json!({}));
+        until_begun(&server);
+        server.signal(Signal::TERM);
+        open_gate(&server);
+        assert_eq!(records_of(&server, 1, "gate")[0]["status"], json!("ok"));
+        assert!(server.is_running());
+        assert_eq!(server.wait().code(), Some(0));
+        assert_eq!(records_of(&server, 1, "endless")[0]["error"], json!("CANCELLED"));
+        until_gone(&marker);
+    }
+}
+
+#[test]
+fn a_caller_has_at_most_64_tasks_and_those_that_ended_make_way() {
+    let mut server = with_tools([("gate", &gate())]).start();
+    let mut client = legacy_on_pipe(&mut server);
+    for _ in 0..64 {
+        client.task(&mut server, "gate", json!({}));
+    }
+    let mut params = call("gate");
+    params["task"] = json!({});
+    let refused = client.ask(&mut server, "tools/call", params);
+    assert_eq!(refused["error"]["data"]["code"], json!("QUEUE_OVERLOADED"), "{refused}");
+    open_gate(&server);
+    let first = client.ask(&mut server, "tasks/list", json!({}))["result"]["tasks"][0]["taskId"].clone();
+    let ended = client.ask(&mut server, "tasks/result", json!({"taskId": first}));
+    assert_eq!(ended["result"]["structuredContent"]["exitCode"], json!(0), "{ended}");
+    let last = client.task(&mut server, "gate", json!({}))["taskId"].clone();
+    let listed = client.ask(&mut server, "tasks/list", json!({}))["result"]["tasks"].clone();
+    let listed = listed.as_array().expect("tasks");
+    assert_eq!(listed.len(), 64);
+    assert_eq!(listed[63]["taskId"], last);
+    let state = client.ask(&mut server, "tasks/result", json!({"taskId": last}));
+    assert_eq!(state["result"]["structuredContent"]["exitCode"], json!(0), "{state}");
+    server.finish();
+}
