@@ -158,7 +158,7 @@ impl McpHandler {
         target: Target,
         (params, left_out): (Value, Vec<String>),
         context: &RequestContext<RoleServer>,
-        mut candidate: Option<TaskCandidate>,
+        mut candidate: Option<Box<TaskCandidate>>,
     ) -> Result<Called, ErrorData> {
         let request = McpRequest::of(context)?;
         let incoming = request.take()?;
@@ -184,7 +184,7 @@ impl McpHandler {
         };
         // On the heap, because the SDK moves the whole of what it runs several times.
         let mut call: BoxFuture<'static, Reply> = Box::pin(incoming.call(call));
-        let mut due = pin!(OptionFuture::from(candidate.as_ref().map(TaskCandidate::due)));
+        let mut due = pin!(OptionFuture::from(candidate.as_deref().map(TaskCandidate::due)));
         let mut may_be_task = candidate.is_some();
         let reply = loop {
             tokio::select! {
@@ -234,7 +234,7 @@ impl McpHandler {
 /// What became of a call.
 enum Called {
     /// It has ended. If it was to become a task, that is still to be settled.
-    Ended(Reply, Option<TaskCandidate>),
+    Ended(Reply, Option<Box<TaskCandidate>>),
     /// It goes on as a task.
     Task(TaskReply),
 }
@@ -393,7 +393,7 @@ impl ServerHandler for McpHandler {
         let target = Target::Tool(request.name.into_owned());
         let (reply, candidate) = match self.call(target, params, &context, candidate).await? {
             Called::Ended(reply, candidate) => (reply, candidate),
-            Called::Task(TaskReply::Extension(created)) => return Ok(CallToolResponse::Task(created)),
+            Called::Task(TaskReply::Extension(created)) => return Ok(CallToolResponse::Task(*created)),
             Called::Task(TaskReply::Legacy(created)) => {
                 travelling.hold_body(ResultBody::Whole(created));
                 return Ok(empty_result().into());
@@ -412,7 +412,7 @@ impl ServerHandler for McpHandler {
         };
         let mut result = block_in_place_if(outcome.is_large(), || convert::tool_result(outcome))?;
         result.meta = repaired(&names);
-        if let Some(candidate) = candidate.filter(TaskCandidate::is_asked_for) {
+        if let Some(candidate) = candidate.filter(|candidate| candidate.is_asked_for()) {
             travelling.hold_body(ResultBody::Whole(candidate.end(result, json)?));
             return Ok(empty_result().into());
         }

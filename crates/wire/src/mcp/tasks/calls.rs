@@ -64,7 +64,7 @@ pub(crate) enum TaskReply {
     /// 2025-11-25.
     Legacy(Box<RawValue>),
     /// 2026-07-28.
-    Extension(CreateTaskResult),
+    Extension(Box<CreateTaskResult>),
 }
 
 impl TaskCandidate {
@@ -75,7 +75,7 @@ impl TaskCandidate {
         context: &RequestContext<RoleServer>,
         request: &McpRequest,
         may_be_task: bool,
-    ) -> Result<Option<Self>, Fault> {
+    ) -> Result<Option<Box<Self>>, Fault> {
         let asked_for = match (TaskShape::of(context), request.task()) {
             (Some(TaskShape::Extension), _) if may_be_task && declares_tasks(context) => None,
             (Some(TaskShape::Legacy), Some(task)) if may_be_task => Some(life(task)?),
@@ -100,7 +100,7 @@ impl TaskCandidate {
             state: Mutex::default(),
             authorized: Notify::new(),
         });
-        Ok(Some(Self { store: Arc::clone(store), caller, cancel, progress, asked_for }))
+        Ok(Some(Box::new(Self { store: Arc::clone(store), caller, cancel, progress, asked_for })))
     }
 
     /// Where the call reports its progress.
@@ -142,7 +142,7 @@ impl TaskCandidate {
         });
         match self.asked_for.take().map(AskedTask::keep) {
             Some(_) => legacy_created(&task).map(TaskReply::Legacy).ok_or_else(unwritable),
-            None => Ok(TaskReply::Extension(CreateTaskResult::new(sdk_task(&task)))),
+            None => Ok(TaskReply::Extension(Box::new(CreateTaskResult::new(sdk_task(&task))))),
         }
     }
 
