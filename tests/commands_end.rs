@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     commands::{shell, with_tools},
-    support::{Server, peak_memory, rounds, wait_until},
+    support::{Server, peak_memory, rounds, skip, wait_until},
 };
 
 /// A text that stands in the arguments of no other process. It is a number, so that `sleep` takes it, too.
@@ -192,8 +192,18 @@ fn polite() -> String {
     shell(script) + "grace = \"60s\"\n"
 }
 
+/// Whether programs that are started here ignore the end of their terminal, and keep doing so.
+fn is_hangup_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("a status");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("signals");
+    u64::from_str_radix(ignored.trim(), 16).expect("a mask") & 1 != 0
+}
+
 #[test]
 fn a_server_whose_terminal_is_gone_lets_its_commands_end_in_their_grace() {
+    if is_hangup_ignored() {
+        return skip("SIGHUP is ignored, as below nohup");
+    }
     let mut server = with_tools([("stay", &polite())]).args(["--drain", "0"]).start();
     server.request(json!(1), "stay", json!({}));
     until_ready(&server);
@@ -205,6 +215,9 @@ fn a_server_whose_terminal_is_gone_lets_its_commands_end_in_their_grace() {
 #[test]
 fn a_call_on_the_command_line_that_is_interrupted_lets_its_command_end_in_its_grace() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        if signal == Signal::HUP && is_hangup_ignored() {
+            continue;
+        }
         let setup = with_tools([("stay", &polite())]);
         let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
         command.args(["call", "stay", "{}", "--root"]).arg(setup.path("root"));

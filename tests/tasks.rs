@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 use crate::{
     commands::{shell, with_tools},
     commands_end::{marker, processes, until_gone},
-    support::{Server, http::Client, http::initialize, wait_until},
+    support::{
+        Server,
+        http::{Client, initialize, modern},
+        wait_until,
+    },
 };
 
 const LEGACY: &str = "2025-11-25";
@@ -357,5 +361,36 @@ fn a_caller_has_at_most_64_tasks_and_those_that_ended_make_way() {
     assert_eq!(listed[63]["taskId"], last);
     let state = client.ask(&mut server, "tasks/result", json!({"taskId": last}));
     assert_eq!(state["result"]["structuredContent"]["exitCode"], json!(0), "{state}");
+    server.finish();
+}
+
+#[test]
+fn building_the_index_can_be_a_task() {
+    let mut server = with_tools([("gate", &gate())]).start();
+    fs::write(server.path("root/a.txt"), "needle\n").expect("writes");
+    let mut legacy = legacy_on_pipe(&mut server);
+    let task = legacy.task(&mut server, "index_build", json!({"ttl": 60_000}));
+    assert_eq!(task["ttl"], json!(60_000), "{task}");
+    let result = legacy.ask(&mut server, "tasks/result", json!({"taskId": task["taskId"]}));
+    let built = &result["result"]["structuredContent"];
+    assert_eq!((&built["files"], &built["generation"]), (&json!(1), &json!(1)), "{result}");
+    assert_eq!(records_of(&server, 1, "index_build").len(), 1);
+    server.finish();
+}
+
+#[test]
+fn a_long_call_on_a_pipe_becomes_a_task_in_2026_07_28_too() {
+    let mut server = with_tools([("gate", &gate())]).start();
+    let mut ask = |method: &str, params: Value| {
+        let message = modern(json!(1), method, declaring(params));
+        server.send(&message);
+        server.frame()["result"].clone()
+    };
+    let created = ask("tools/call", call("gate"));
+    assert_eq!(created["resultType"], json!("task"), "{created}");
+    let id = created["taskId"].clone();
+    assert_eq!(ask("tasks/get", json!({"taskId": id}))["status"], json!("working"));
+    assert_eq!(ask("tasks/cancel", json!({"taskId": id})), json!({"resultType": "complete"}));
+    assert_eq!(ask("tasks/get", json!({"taskId": id}))["status"], json!("cancelled"));
     server.finish();
 }

@@ -1,4 +1,4 @@
-//! The one table of errors, and the one error that crosses rooms.
+//! The one table of errors, and the one error that crosses crates.
 
 use std::fmt;
 

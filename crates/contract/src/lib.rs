@@ -1,7 +1,7 @@
-//! The contract: pure data and rules that every other room relies on.
+//! The contract: pure data and rules that every other crate relies on.
 //!
 //! A **tool** is one operation with a name, an input schema and an output schema. A **fault** is the
-//! one kind of error that crosses rooms. An **envelope** is the outer object of a request. Nothing in
+//! one kind of error that crosses crates. An **envelope** is the outer object of a request. Nothing in
 //! this crate does I/O or is asynchronous, so any other server could use it as it is.
 
 mod access;

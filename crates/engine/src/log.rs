@@ -244,7 +244,7 @@ impl<'a> LogLine<'a> {
     }
 
     /// Makes it a line about the envelope of the message alone, whatever became of the message.
-    pub(crate) fn is_about_envelope(&mut self, frame_bytes: usize) {
+    pub(crate) fn restrict_to_envelope(&mut self, frame_bytes: usize) {
         self.route = "envelope";
         self.agent_id = None;
         self.attempt = 1;

@@ -16,6 +16,8 @@ use crate::{
 /// What the log will say of a message. One that is dropped before it was written says that the message was cancelled.
 pub(crate) struct Record {
     engine: Arc<Engine>,
+    /// How the message ended, once it has: its code and the size of what was sent.
+    ended: Option<(Option<ErrorCode>, usize)>,
     is_written: bool,
     pub(crate) started: Instant,
     pub(crate) id: Option<RequestId>,
@@ -42,6 +44,7 @@ impl Record {
     ) -> Box<Self> {
         Box::new(Self {
             engine,
+            ended: None,
             is_written: false,
             started: Instant::now(),
             id,
@@ -85,15 +88,26 @@ impl Record {
         self.write(None, output_bytes).await;
     }
 
+    /// Writes the line of a message that has come to its end. A log that takes everything may keep this waiting, and
+    /// whoever waits may be dropped meanwhile: then the drop writes the line.
     async fn write(&mut self, error: Option<ErrorCode>, output_bytes: usize) {
-        self.is_written = true;
-        let engine = &self.engine;
+        self.end(error, output_bytes);
         if let Some(shadowed) = &self.shadowed {
-            engine.log.write(self.shadow_line(shadowed)).await;
+            self.engine.log.write(self.shadow_line(shadowed)).await;
         }
-        let line = self.line(error, output_bytes);
-        engine.metrics.count(&line, self.started.elapsed());
-        engine.log.write(line).await;
+        self.shadowed = None;
+        self.engine.log.write(self.line(error, output_bytes)).await;
+        self.is_written = true;
+    }
+
+    /// Notes how the message ended, and counts it.
+    fn end(&mut self, error: Option<ErrorCode>, output_bytes: usize) {
+        self.ended = Some((error, output_bytes));
+        let metrics = &self.engine.metrics;
+        if let Some(shadowed) = &self.shadowed {
+            metrics.count(&self.shadow_line(shadowed), self.started.elapsed());
+        }
+        metrics.count(&self.line(error, output_bytes), self.started.elapsed());
     }
 
     fn line(&self, error: Option<ErrorCode>, output_bytes: usize) -> LogLine<'_> {
@@ -104,8 +118,7 @@ impl Record {
     /// The line about an envelope that shadow mode let through.
     fn shadow_line(&self, shadowed: &Fault) -> LogLine<'_> {
         let mut line = LogLine::new(self, "shadow", Some(shadowed.code), 0, &self.engine);
-        line.is_about_envelope(self.frame_bytes);
-        self.engine.metrics.count(&line, self.started.elapsed());
+        line.restrict_to_envelope(self.frame_bytes);
         line
     }
 }
@@ -115,14 +128,87 @@ impl Drop for Record {
         if self.is_written {
             return;
         }
-        let line = self.line(Some(ErrorCode::Cancelled), 0);
-        self.engine.metrics.count(&line, self.started.elapsed());
-        self.engine.log.write_at_once(line);
+        if self.ended.is_none() {
+            self.end(Some(ErrorCode::Cancelled), 0);
+        }
+        let log = &self.engine.log;
+        if let Some(shadowed) = &self.shadowed {
+            log.write_at_once(self.shadow_line(shadowed));
+        }
+        if let Some((error, output_bytes)) = self.ended {
+            log.write_at_once(self.line(error, output_bytes));
+        }
     }
 }
 
 impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Record").field("id", &self.id).field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::Future,
+        pin::Pin,
+        sync::{Mutex, PoisonError},
+    };
+
+    use futures_util::FutureExt;
+    use pintle_contract::Stage;
+    use pintle_tool::Caller;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{CallLog, Level, LogSink, Options, Received};
+
+    /// A log that takes no line while anybody waits, and every line that is offered.
+    #[derive(Clone, Default)]
+    struct SlowLog(Arc<Mutex<Vec<Value>>>);
+
+    impl LogSink for SlowLog {
+        fn write<'a>(&'a self, _: &'a [u8]) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+            Box::pin(std::future::pending())
+        }
+
+        fn offer(&self, lines: &[&[u8]]) -> bool {
+            let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            taken.extend(lines.iter().filter_map(|line| serde_json::from_slice(line).ok()));
+            true
+        }
+    }
+
+    impl SlowLog {
+        /// What each line says of how its message ended.
+        fn taken(&self) -> Vec<(Value, Value)> {
+            let lines = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+            lines.iter().map(|line| (line["status"].clone(), line["error"].clone())).collect()
+        }
+    }
+
+    fn receive(engine: &Arc<Engine>, frame: &str) -> crate::Incoming {
+        let caller = Arc::new(Caller::local());
+        match engine.receive(frame.as_bytes(), &caller, &Transport::named("test")) {
+            Received::Request(incoming, _) => incoming,
+            _ => panic!("no request: {frame}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_dropped_before_its_end_or_before_its_line_is_written_has_one_record() {
+        let log = SlowLog::default();
+        let call_log = CallLog::lossless(log.clone(), Level::Info);
+        let engine = Engine::new(Vec::new(), Vec::new(), Options::default(), call_log).expect("an engine");
+        let engine = Arc::new(engine);
+        let frame = r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{}}"#;
+        drop(receive(&engine, frame));
+        assert_eq!(log.taken(), [("error".into(), "CANCELLED".into())]);
+        // Whoever waits for the log is dropped: the record still says how the message ended.
+        let refused = receive(&engine, frame).refuse(Fault::invalid(Stage::Method, "no such method"));
+        assert!(refused.now_or_never().is_none(), "the log takes its time");
+        assert_eq!(log.taken(), [("error".into(), "INVALID_REQUEST".into())]);
+        assert!(receive(&engine, frame).acknowledge("notification", 0).now_or_never().is_none());
+        assert_eq!(log.taken(), [("ok".into(), Value::Null)]);
     }
 }

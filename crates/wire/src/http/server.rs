@@ -95,7 +95,7 @@ impl HttpServer {
             stopping: shared.stopping.clone(),
         };
         let tasks = TaskTracker::new();
-        tasks.spawn(Arc::clone(&shared.sessions).look_after(shared.stopping.clone()));
+        tasks.spawn(Arc::clone(&shared.sessions).evict_idle_until_stopped(shared.stopping.clone()));
         let evicting = Arc::clone(&shared.unread).evict_under_pressure(Arc::clone(&shared.engine));
         let stopping = shared.stopping.clone();
         tasks.spawn(async move {

@@ -211,23 +211,23 @@ impl<R: ReplyTo> Bridge<R> {
             listener: reply_to.listener(),
             id: id.clone(),
         });
-        let travelling =
+        let mcp_request =
             McpRequest::new(incoming, meta, idempotency_key, progress, R::SHOWS_MISSING_SCOPES, task);
         let answer = McpCall {
-            request: travelling.clone(),
+            request: mcp_request.clone(),
             reply_to,
             progress_token,
             is_handshake: method == message::INITIALIZE,
             _unanswered: self.count(method == message::LISTEN),
         };
         let Some(number) = self.calls.enter(PendingCall { id, cancel, answer: Some(answer) }) else {
-            return match travelling.take_unanswered() {
+            return match mcp_request.take_unanswered() {
                 Some(incoming) => Err(NotTaken::IdTaken(incoming)),
                 None => unreachable!("no handler has seen the request"),
             };
         };
         let extensions = request.extensions_mut();
-        extensions.insert(travelling);
+        extensions.insert(mcp_request);
         extend(extensions);
         let message = ClientJsonRpcMessage::request(request, NumberOrString::Number(number));
         Ok(Taken { number, message })
@@ -242,7 +242,7 @@ impl<R: ReplyTo> Bridge<R> {
         Unanswered { count: Arc::clone(&self.unanswered), listens }
     }
 
-    /// Whether a request that was registered still waits for its reply.
+    /// Removes a request from the registry; `None` if it was answered already.
     pub(crate) fn leave(&self, number: i64) -> Option<PendingCall<McpCall<R>>> {
         self.calls.leave(number)
     }

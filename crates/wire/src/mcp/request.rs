@@ -12,9 +12,9 @@ use super::clients::ResultForm;
 
 /// A request that the SDK has. Cheap to clone; it travels in the extensions of the SDK's request.
 #[derive(Clone)]
-pub(crate) struct McpRequest(Arc<State>);
+pub(crate) struct McpRequest(Arc<RequestState>);
 
-struct State {
+struct RequestState {
     /// The message, until the handler takes it. What nobody takes is logged by the bridge or, if the SDK drops the
     /// request, when the last clone goes.
     incoming: Mutex<Option<Incoming>>,
@@ -54,7 +54,7 @@ impl McpRequest {
         shows_missing_scopes: bool,
         task: Option<Value>,
     ) -> Self {
-        Self(Arc::new(State {
+        Self(Arc::new(RequestState {
             incoming: Mutex::new(Some(incoming)),
             held: Mutex::default(),
             meta,

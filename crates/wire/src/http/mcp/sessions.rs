@@ -17,8 +17,8 @@ use crate::{http::unread::UnreadReplies, mcp::McpService};
 const MOST: usize = 4096;
 /// How long a session may be idle. Its client can open a new one at any time.
 const IDLE: Duration = Duration::from_secs(30 * 60);
-/// How often they are looked after.
-const ROUND: Duration = Duration::from_secs(5);
+/// How often idle sessions are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The sessions by their ids.
 #[derive(Default)]
@@ -87,11 +87,11 @@ impl Sessions {
     }
 
     /// Evicts sessions that are idle for too long, and replies that nobody reads, until the server stops.
-    pub(crate) async fn look_after(self: Arc<Self>, stopping: CancellationToken) {
+    pub(crate) async fn evict_idle_until_stopped(self: Arc<Self>, stopping: CancellationToken) {
         loop {
             tokio::select! {
                 () = stopping.cancelled() => return,
-                () = tokio::time::sleep(ROUND) => {}
+                () = tokio::time::sleep(SWEEP_INTERVAL) => {}
             }
             for session in self.all() {
                 if session.idle_since().is_some_and(|since| since.elapsed() > IDLE) {

@@ -25,7 +25,7 @@ use super::{
 use crate::mcp::{McpRequest, clients::ResultForm, convert, handler::repaired};
 
 /// How long a call runs before the server makes it a task.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PROMOTED_AFTER: Duration = Duration::from_secs(2);
 
 /// A call that may become a task.
 pub(crate) struct TaskCandidate {
@@ -33,7 +33,7 @@ pub(crate) struct TaskCandidate {
     caller: Arc<str>,
     cancel: Arc<Cancel>,
     progress: Arc<TaskProgress>,
-    /// The task that the request asked for. It is there from the start, so that the call has a place when it needs it.
+    /// The task that the request asked for. It is there from the start, so that there is one when the call needs it.
     asked_for: Option<AskedTask>,
 }
 
@@ -115,7 +115,7 @@ impl TaskCandidate {
             match is_asked_for {
                 // What is refused before is answered as a refusal.
                 true => progress.authorized.notified().await,
-                false => tokio::time::sleep(PATIENCE).await,
+                false => tokio::time::sleep(PROMOTED_AFTER).await,
             }
         }
     }

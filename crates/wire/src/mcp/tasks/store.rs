@@ -32,12 +32,12 @@ const MOST_BYTES: usize = 64 << 20;
 pub struct TaskStore {
     engine: Arc<Engine>,
     most_bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<TaskTable>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct TaskTable {
     last_number: u64,
     tasks: HashMap<Arc<str>, StoredTask>,
 }
@@ -133,7 +133,7 @@ impl TaskStore {
     /// Makes a task for a caller; the oldest of its tasks that has ended is dropped for it if there are too many. `None`
     /// if all of them run.
     pub(crate) fn create(&self, caller: &str, cancel: Arc<Cancel>, life: Duration) -> Option<TaskSnapshot> {
-        let mut state = self.lock();
+        let mut state = self.lock_and_purge();
         if state.tasks.values().filter(|task| *task.caller == *caller).count() >= MOST_PER_CALLER {
             let oldest = state.oldest_ended(|task| *task.caller == *caller)?;
             state.tasks.remove(&oldest);
@@ -186,13 +186,16 @@ impl TaskStore {
             let panicked =
                 |_| TaskEnd::Error(ErrorData::internal_error("the task failed unexpectedly", None));
             store.finish(&id, end.unwrap_or_else(panicked));
+            // What has expired is dropped also if nobody asks for tasks any more.
+            tokio::time::sleep(life).await;
+            drop(store.lock_and_purge());
         });
     }
 
     /// Notes how the work of a task has ended.
     pub(crate) fn finish(&self, id: &str, end: TaskEnd) -> Option<TaskSnapshot> {
         let now = self.engine.clock().now();
-        let mut state = self.lock();
+        let mut state = self.lock_and_purge();
         let snapshot = state.tasks.get_mut(id).map(|task| {
             task.is_running = false;
             task.is_cancelled |= task.cancel.reason().is_some();
@@ -215,14 +218,14 @@ impl TaskStore {
 
     /// Forgets a task whose call was refused before it began.
     pub(crate) fn discard(&self, id: &str) {
-        self.lock().tasks.remove(id);
+        self.lock_and_purge().tasks.remove(id);
         self.changed.notify_waiters();
     }
 
     /// Notes how far a task is.
     pub(crate) fn report(&self, id: &str, message: &str) {
         let now = self.engine.clock().now();
-        if let Some(task) = self.lock().tasks.get_mut(id)
+        if let Some(task) = self.lock_and_purge().tasks.get_mut(id)
             && task.snapshot.end.is_none()
         {
             task.snapshot.message = Some(message.to_owned());
@@ -237,7 +240,7 @@ impl TaskStore {
 
     /// All tasks of a caller, from the oldest on.
     pub(crate) fn list(&self, caller: &str) -> Vec<TaskSnapshot> {
-        let state = self.lock();
+        let state = self.lock_and_purge();
         let mut tasks: Vec<_> =
             state.tasks.values().filter(|task| *task.caller == *caller && !task.is_expired()).collect();
         tasks.sort_by_key(|task| task.number);
@@ -296,7 +299,7 @@ impl TaskStore {
     }
 
     fn cancel_those(&self, reason: CancelReason, are_meant: impl Fn(&StoredTask) -> bool) {
-        for task in self.lock().tasks.values().filter(|task| task.is_running && are_meant(task)) {
+        for task in self.lock_and_purge().tasks.values().filter(|task| task.is_running && are_meant(task)) {
             task.cancel.cancel(reason);
         }
     }
@@ -313,7 +316,7 @@ impl TaskStore {
 
     async fn none_runs(&self, is_meant: impl Fn(&StoredTask) -> bool) {
         self.until(|| {
-            let state = self.lock();
+            let state = self.lock_and_purge();
             let runs = state.tasks.values().any(|task| task.is_running && is_meant(task));
             (!runs).then_some(())
         })
@@ -334,20 +337,20 @@ impl TaskStore {
 
     /// Acts on a caller's task. Another caller's is as unknown as one that never was.
     fn with<T>(&self, caller: &str, id: &str, act: impl FnOnce(&mut StoredTask) -> T) -> Result<T, Fault> {
-        let mut state = self.lock();
+        let mut state = self.lock_and_purge();
         let task = state.tasks.get_mut(id).filter(|task| *task.caller == *caller && !task.is_expired());
         task.map(act).ok_or_else(unknown)
     }
 
-    /// The state, without the tasks that were kept for long enough.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// The tasks, without those that have expired.
+    fn lock_and_purge(&self) -> MutexGuard<'_, TaskTable> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.tasks.retain(|_, task| task.is_running || !task.is_expired());
         state
     }
 }
 
-impl State {
+impl TaskTable {
     fn oldest_ended(&self, is_meant: impl Fn(&StoredTask) -> bool) -> Option<Arc<str>> {
         let ended = self.tasks.iter().filter(|(_, task)| !task.is_running && is_meant(task));
         ended.min_by_key(|(_, task)| task.number).map(|(id, _)| Arc::clone(id))
@@ -374,13 +377,13 @@ impl TaskInput {
     /// Asks these questions, and waits until all of them are answered.
     pub async fn ask(&self, questions: InputRequests) -> InputResponses {
         let now = self.store.engine.clock().now();
-        if let Some(task) = self.store.lock().tasks.get_mut(&self.id) {
+        if let Some(task) = self.store.lock_and_purge().tasks.get_mut(&self.id) {
             task.snapshot.questions = questions;
             task.settle_status(now);
         }
         self.store.changed.notify_waiters();
         let answers = || {
-            let mut state = self.store.lock();
+            let mut state = self.store.lock_and_purge();
             let task = state.tasks.get_mut(&self.id)?;
             let is_answered = task.snapshot.questions.is_empty() && !task.is_cancelled;
             is_answered.then(|| std::mem::take(&mut task.answers))
@@ -466,7 +469,7 @@ mod tests {
         assert!(store.get(CALLER, &id).is_ok());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(store.get(CALLER, &id).is_err());
-        assert!(store.lock().tasks.is_empty());
+        assert!(store.lock_and_purge().tasks.is_empty());
     }
 
     #[tokio::test]
