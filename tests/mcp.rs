@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, request, wait_until};
+use crate::support::{Server, Setup, request};
 
 const MODERN: &str = "2026-07-28";
 
@@ -510,13 +510,13 @@ fn a_refused_mcp_request_does_not_wait_behind_direct_calls() {
 fn lists_completions_and_pings_do_not_wait_behind_tools() {
     let mut server = Setup::fixtures().args(["--running=1", "--waiting=0"]).start();
     initialize(&mut server, "2025-11-25");
-    let params = json!({"name": "test_sleep", "arguments": {"ms": 600_000}});
-    server.request(json!("slow"), "tools/call", params.clone());
-    // The one slot is taken once another call is turned away.
-    wait_until("the slot is taken", || {
-        let reply = server.call("tools/call", json!({"name": "test_echo", "arguments": {"value": 1}}));
-        reply["result"]["isError"] == true
-    });
+    let arguments = json!({"count": 1, "everyMs": 600_000});
+    let params = json!({"name": "test_progress", "arguments": arguments, "_meta": {"progressToken": 1}});
+    server.request(json!("slow"), "tools/call", params);
+    // It has the one slot once it reports progress.
+    assert_eq!(server.frame()["method"], json!("notifications/progress"));
+    let turned_away = server.call("tools/call", json!({"name": "test_echo", "arguments": {"value": 1}}));
+    assert_eq!(turned_away["result"]["isError"], json!(true), "{turned_away}");
     let completion = json!({
         "ref": {"type": "ref/resource", "uri": "list://{+path}"},
         "argument": {"name": "path", "value": ""}
