@@ -6,8 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use pintle_contract::Scopes;
-use pintle_contract::{ErrorCode, Fault, Stage, ToolDefinition, nearest, tool_id, underscore_name};
+use pintle_contract::{ErrorCode, Fault, Scopes, Stage, ToolDefinition, nearest, tool_id, underscore_name};
 use serde_json::{Value, json};
 
 use pintle_schema::{CompiledSchema, SchemaRegistry};

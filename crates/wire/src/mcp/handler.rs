@@ -266,8 +266,8 @@ fn meta(context: &RequestContext<RoleServer>) -> Meta {
 }
 
 /// Every list is one page, so no cursor was ever given out.
-fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
-    match page.and_then(|page| page.cursor) {
+pub(super) fn only_page<T>(cursor: Option<T>) -> Result<(), ErrorData> {
+    match cursor {
         None => Ok(()),
         Some(_) => Err(ErrorData::invalid_params("the cursor is unknown; this list has one page", None)),
     }
@@ -353,7 +353,7 @@ impl ServerHandler for McpHandler {
         page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        only_page(page)?;
+        only_page(page.and_then(|page| page.cursor))?;
         let form = self.result_form(&context);
         let names_task_support = TaskShape::of(&context) == Some(TaskShape::Legacy);
         self.query("discover", &context, |call, _| async move {
@@ -426,7 +426,7 @@ impl ServerHandler for McpHandler {
         page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        only_page(page)?;
+        only_page(page.and_then(|page| page.cursor))?;
         self.query("list", &context, |call, families| async move {
             let mut listed = Vec::new();
             for family in families.iter() {
@@ -445,7 +445,7 @@ impl ServerHandler for McpHandler {
         page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        only_page(page)?;
+        only_page(page.and_then(|page| page.cursor))?;
         self.query("list", &context, |_, families| async move {
             let templates = families
                 .iter()

@@ -4,8 +4,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use pintle_engine::Engine;
 use pintle_tool::Caller;
-use pintle_wire::Outlet;
-use pintle_wire::{HttpOptions, HttpServer, McpService};
+use pintle_wire::{HttpOptions, HttpServer, McpService, Outlet};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::{

@@ -3,8 +3,7 @@
 use std::{fs::OpenOptions, os::unix::fs::OpenOptionsExt};
 
 use pintle_engine::{CallLog, Level};
-use pintle_wire::Outlet;
-use pintle_wire::PatientFile;
+use pintle_wire::{Outlet, PatientFile};
 
 use super::panel::{call_line, is_watched};
 use crate::{cli::LogLevel, notices, settings::Serve};

@@ -8,8 +8,7 @@ use std::{
 
 use pintle_engine::Engine;
 use pintle_tool::Caller;
-use pintle_wire::Outlet;
-use pintle_wire::{McpService, Pipe, PipeOptions};
+use pintle_wire::{McpService, Outlet, Pipe, PipeOptions};
 
 use super::{
     drain::{WatchedLog, drain, end_at_once, finish},

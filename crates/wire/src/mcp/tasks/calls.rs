@@ -180,8 +180,7 @@ impl TaskStore {
         W: Future<Output = Result<CallToolResult, ErrorData>> + Send + 'static,
     {
         if TaskShape::of(context) != Some(TaskShape::Extension) || !declares_tasks(context) {
-            let missing = ClientCapabilities::builder().enable_tasks().build();
-            return Err(ErrorData::missing_required_client_capability(missing));
+            return Err(undeclared());
         }
         let request = McpRequest::of(context)?;
         let Some((caller, _)) = request.caller_and_cancel() else {
@@ -209,6 +208,12 @@ impl TaskStore {
 /// Whether a client has declared the extension.
 pub(super) fn declares_tasks(context: &RequestContext<RoleServer>) -> bool {
     context.client_capabilities().is_some_and(|client| client.supports_tasks())
+}
+
+/// The error for a client that has not declared the extension.
+pub(super) fn undeclared() -> ErrorData {
+    let missing = ClientCapabilities::builder().enable_tasks().build();
+    ErrorData::missing_required_client_capability(missing)
 }
 
 /// How long a task that a request asks for is kept.

@@ -5,19 +5,20 @@ use pintle_rpc::PROTOCOL_VERSION_KEY;
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        ClientCapabilities, CustomRequest, CustomResult, DetailedTask, ErrorCode, GetTaskResult,
-        InputResponses, ProtocolVersion, Task, TaskPayload,
+        CustomRequest, CustomResult, DetailedTask, ErrorCode, GetTaskResult, InputResponses, ProtocolVersion,
+        Task, TaskPayload,
     },
     service::RequestContext,
 };
+use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    calls::{declares_tasks, unwritable},
+    calls::{declares_tasks, undeclared, unwritable},
     shape::{TaskShape, legacy_list, legacy_result},
     store::TaskStore,
 };
-use crate::mcp::{McpHandler, McpRequest, message, request::ResultBody};
+use crate::mcp::{McpHandler, McpRequest, handler::only_page, message, request::ResultBody};
 
 /// How the log names questions about tasks.
 const ROUTE: &str = "task";
@@ -51,13 +52,7 @@ impl McpHandler {
         answers: InputResponses,
         context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let tasks = self.tasks();
-        self.query(
-            ROUTE,
-            context,
-            |call, _| async move { tasks.update(call.caller().identity(), id, answers) },
-        )
-        .await
+        self.ask_tasks(context, |tasks, caller| tasks.update(caller, id, answers)).await
     }
 
     /// `tasks/cancel` of the extension: a task that has ended stays as it is.
@@ -66,13 +61,7 @@ impl McpHandler {
         id: &str,
         context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let tasks = self.tasks();
-        self.query(
-            ROUTE,
-            context,
-            |call, _| async move { tasks.cancel(call.caller().identity(), id).map(|_| ()) },
-        )
-        .await
+        self.ask_tasks(context, |tasks, caller| tasks.cancel(caller, id).map(|_| ())).await
     }
 
     /// The methods that the SDK has no types for. The results go past it.
@@ -95,10 +84,7 @@ impl McpHandler {
                 .await?;
             }
             (Some(TaskShape::Legacy), "tasks/list") => {
-                if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-                    let message = "the cursor is unknown; this list has one page";
-                    return Err(ErrorData::invalid_params(message, None));
-                }
+                only_page(params.get("cursor").filter(|cursor| !cursor.is_null()))?;
                 self.answer_about_tasks(context, |tasks, caller| written(legacy_list(&tasks.list(caller))))
                     .await?;
             }
@@ -119,8 +105,7 @@ impl McpHandler {
             (Some(TaskShape::Extension), "tasks/get" | "tasks/update" | "tasks/cancel")
                 if !declares_tasks(context) =>
             {
-                let missing = ClientCapabilities::builder().enable_tasks().build();
-                return Err(ErrorData::missing_required_client_capability(missing));
+                return Err(undeclared());
             }
             (Some(TaskShape::Extension), "tasks/get") => {
                 self.get_extension_task(id()?, context).await?;
@@ -174,12 +159,19 @@ impl McpHandler {
         context: &RequestContext<RoleServer>,
         answer: impl FnOnce(&TaskStore, &str) -> Result<Box<RawValue>, Fault>,
     ) -> Result<(), ErrorData> {
-        let tasks = self.tasks();
-        let body = self
-            .query(ROUTE, context, |call, _| async move { answer(tasks, call.caller().identity()) })
-            .await?;
+        let body = self.ask_tasks(context, answer).await?;
         McpRequest::of(context)?.hold_body(ResultBody::Whole(body));
         Ok(())
+    }
+
+    /// Has the engine answer a question about a caller's tasks.
+    async fn ask_tasks<T: Serialize>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        answer: impl FnOnce(&TaskStore, &str) -> Result<T, Fault>,
+    ) -> Result<T, ErrorData> {
+        let tasks = self.tasks();
+        self.query(ROUTE, context, |call, _| async move { answer(tasks, call.caller().identity()) }).await
     }
 }
 

@@ -173,12 +173,13 @@ impl TaskStore {
         cancel: Arc<Cancel>,
         work: impl Future<Output = TaskEnd> + Send + 'static,
     ) {
-        let (store, id, life) = (Arc::clone(self), Arc::clone(&task.id), task.life);
+        let (store, id) = (Arc::clone(self), Arc::clone(&task.id));
+        let expires = Instant::now() + task.life;
         tokio::spawn(async move {
             let mut work = Box::pin(AssertUnwindSafe(work).catch_unwind());
             let end = tokio::select! {
                 end = &mut work => end,
-                () = tokio::time::sleep(life) => {
+                () = tokio::time::sleep_until(expires) => {
                     cancel.cancel(CancelReason::Silent);
                     work.await
                 }
@@ -187,7 +188,7 @@ impl TaskStore {
                 |_| TaskEnd::Error(ErrorData::internal_error("the task failed unexpectedly", None));
             store.finish(&id, end.unwrap_or_else(panicked));
             // What has expired is dropped also if nobody asks for tasks any more.
-            tokio::time::sleep(life).await;
+            tokio::time::sleep_until(expires).await;
             drop(store.lock_and_purge());
         });
     }
