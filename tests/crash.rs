@@ -12,29 +12,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    PATIENCE, Server, Setup, hash, pintle, request, rounds, run, skip, trace::traced, wait_until,
+    PATIENCE, Server, Setup, hash, pintle, random::Random, request, rounds, run, skip, trace::traced,
+    wait_until,
 };
-
-/// Numbers that look random and are the same in every run (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// From 0 up to, but not including, 1.
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[usize::try_from(self.next() % from.len() as u64).expect("small")]
-    }
-}
 
 /// A text of about as many bytes, whose first line is `head`.
 fn text(head: &str, size: usize) -> Vec<u8> {
@@ -147,7 +127,7 @@ fn a_kill_at_any_instant_of_a_write_leaves_the_old_bytes_or_the_new() {
     let root = tempfile::tempdir().expect("a folder");
     let work = root.path().join("work");
     fs::create_dir(&work).expect("a folder");
-    let mut random = Random(4);
+    let mut random = Random::new(4);
     let (mut olds, mut news, mut leftovers) = (0, 0, 0);
     let mut server = server_on(root.path());
     for round in 0..rounds {

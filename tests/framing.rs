@@ -11,19 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Setup, peak_memory, request, wait_until};
-
-/// Random choices, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
+use crate::support::{Setup, peak_memory, random::Random, request, wait_until};
 
 #[test]
 fn ten_thousand_requests_at_once_get_ten_thousand_replies_in_order() {
@@ -104,7 +92,7 @@ fn random_line(random: &mut Random, number: usize) -> Line {
 #[test]
 fn five_thousand_good_and_bad_lines_get_one_reply_each_in_their_place() {
     const COUNT: usize = 5_000;
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut server = Setup::fixtures().arg("--log-level=off").start();
     let mut stdin = server.take_stdin();
     let (sender, expectations) = std::sync::mpsc::channel();

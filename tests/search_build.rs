@@ -18,9 +18,8 @@ use rustix::fs::inotify;
 use serde_json::{Value, json};
 
 use crate::{
-    search_fresh::Random,
     search_tools::{World, names, paths, search},
-    support::{Server, hash, pintle, request, rounds, run, skip, wait_until},
+    support::{Server, hash, pintle, random::Random, request, rounds, run, skip, wait_until},
 };
 
 /// Files of several languages, each with a word that all have and one that only it has.
@@ -287,7 +286,7 @@ fn killed_build(world: &World, by_server: bool, delay: Duration) -> bool {
 fn a_kill_at_any_instant_of_a_build_leaves_the_old_index_or_none() {
     let world = World::new();
     fill(&world, 60, 4_000);
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let started = Instant::now();
     world.built().finish();
     let usual = started.elapsed();
@@ -762,7 +761,7 @@ fn two_worlds() -> (World, World, Vec<Option<Value>>) {
 fn a_torn_index_gives_no_wrong_answer_and_is_built_anew() {
     let (world, other, right) = two_worlds();
     let (index, whole) = (world.index(), world.path("whole"));
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut cases: Vec<(String, Damage)> = Vec::new();
     for name in names(&whole).into_iter().filter(|name| name != "lock") {
         let length = usize::try_from(fs::metadata(whole.join(&name)).expect("there").len()).expect("small");
@@ -840,7 +839,7 @@ fn a_lock_that_is_no_file_is_told_of_by_name() {
 fn an_index_that_is_torn_while_a_server_has_it_open_does_not_end_the_server() {
     let (world, other, right) = two_worlds();
     let (index, whole) = (world.index(), world.path("whole"));
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let mut failures = Vec::new();
     let mut see = |what: String, is_gone: bool, damage: &dyn Fn()| {
         println!("{what}");
@@ -907,7 +906,7 @@ fn a_full_disk_is_told_and_the_old_index_answers() {
     }
     world.write("a.rs", "fn needle() {}\n");
     // Words of which no two are the same take room.
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut many = String::new();
     while many.len() < 4 << 20 {
         many.push_str(&format!("{:x}\n", random.next()));

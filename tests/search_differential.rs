@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 
 use self::{
     leftmost::{corrected, only_misses_lines},
-    patterns::{CASES, EXPRESSIONS, Generator, LITERALS, Question, REFUSED, Random},
+    patterns::{CASES, EXPRESSIONS, Generator, LITERALS, Question, REFUSED},
     trees::Tree,
 };
-use crate::support::{Server, Setup, hash, hold_build_lock, pintle, rounds};
+use crate::support::{Server, Setup, hash, hold_build_lock, pintle, random::Random, rounds};
 
 /// A line that matches.
 #[derive(Debug, PartialEq, Eq)]
@@ -312,7 +312,7 @@ fn hard_questions() -> Vec<Question> {
 
 /// Patterns from a tree's own text.
 fn own_questions(tree: &Tree, seed: u64, count: usize) -> Vec<Question> {
-    let mut generator = Generator { random: Random(seed), texts: &tree.texts };
+    let mut generator = Generator { random: Random::new(seed), texts: &tree.texts };
     let questions: Vec<Question> = (0..count).map(|_| generator.question(CASES[0])).collect();
     with_cases(&questions)
 }

@@ -16,30 +16,8 @@ use serde_json::{Value, json};
 
 use crate::{
     search_tools::{World, paths, places, search},
-    support::{Server, hash, rounds, wait_until},
+    support::{Server, hash, random::Random, rounds, wait_until},
 };
-
-/// Numbers that look random and are the same in every run (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// From 0 up to, but not including, `end`.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).expect("small")
-    }
-
-    /// A word that nobody has used before.
-    fn word(&mut self) -> String {
-        (0..14).map(|_| char::from(b'a' + u8::try_from(self.below(26)).expect("small"))).collect()
-    }
-}
 
 const LIMIT: usize = 20_000;
 
@@ -86,7 +64,7 @@ impl Edits {
         let mut server = world.setup().args(["--max-file-bytes", "20000", "--no-fsync"]).start();
         server.result("index_build", json!({}));
         let files = [("src/first.rs".to_owned(), Model::default())].into();
-        Self { world, server, random: Random(seed), files }
+        Self { world, server, random: Random::new(seed), files }
     }
 
     fn is_searched(&self, path: &str) -> bool {
@@ -670,7 +648,7 @@ fn a_server_that_starts_sees_what_has_changed_while_none_was_running() {
 fn an_edit_through_one_server_is_found_through_another() {
     let world = World::of(&[("a.txt", "begin\n")]);
     let (mut one, mut other) = (world.built(), world.start());
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for round in 0..rounds(20, 200) {
         let word = random.word();
         let path = format!("new/{}/{round}.txt", round % 3);

@@ -5,9 +5,8 @@ use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, process:
 use serde_json::{Value, json};
 
 use crate::{
-    search_fresh::Random,
     search_tools::{World, names, paths, search},
-    support::{Server, Setup, pintle, request, rounds, run, skip, wait_until},
+    support::{Server, Setup, pintle, random::Random, request, rounds, run, skip, wait_until},
 };
 
 /// What the caller may read, the same in every world.
@@ -346,7 +345,7 @@ fn a_search_opens_no_file_that_its_caller_may_not_read() {
     command.arg(pintle().get_program()).args(["serve", "--root"]).arg(world.root());
     command.args(["--scope", "read:/a/", "--max-file-bytes", "10000"]);
     command.env("PINTLE_STATE_DIR", world.state()).env("MCP_READY_FILE", world.path("ready"));
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let mut asked = questions();
     // In another order than elsewhere.
     asked.sort_by_cached_key(|_| random.next());

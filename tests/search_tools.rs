@@ -634,7 +634,7 @@ fn the_command_line_finds_the_same_and_never_shows_what_has_changed() {
 #[test]
 fn an_expression_that_takes_very_long_on_one_line_stops_with_its_call() {
     let world = World::new();
-    let mut random = crate::search_fresh::Random(1);
+    let mut random = crate::support::random::Random::new(1);
     let line = (0..2 << 20).map(|_| b"ab"[random.below(2)]).collect::<Vec<u8>>();
     world.write("one", line);
     world.write("two", "foo small\n");

@@ -1,24 +1,6 @@
 //! What is searched for: patterns that are cut from a tree's own text, bent, and put together.
 
-/// Numbers that are the same in every run.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
+use crate::support::random::Random;
 
 /// Whether upper and lower case are the same, as ripgrep and as Pintle's command line are told, and as the tool is; none
 /// of them is told anything where the default is meant.

@@ -14,7 +14,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::patterns::Random;
+use crate::support::random::Random;
 use crate::support::rounds;
 
 /// How much text the index takes together.
@@ -74,7 +74,7 @@ impl Tree {
             .map(|entry| entry.expect("a crate").path())
             .collect();
         crates.sort();
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         let mut left = rounds(2 << 20, 40 << 20);
         Self::new(|root| {
             while left > 0 && !crates.is_empty() {
@@ -119,7 +119,7 @@ impl Tree {
     /// Everything that is hard to walk, to read, or to cut into lines and, if it `has_blocks`, into blocks.
     pub fn nasty(is_repository: bool, has_blocks: bool) -> Self {
         Self::new(|root| {
-            let mut random = Random(11);
+            let mut random = Random::new(11);
             write_lines(root);
             if has_blocks {
                 write_borders(root, &mut random);

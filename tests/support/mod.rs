@@ -1,6 +1,7 @@
 //! The real binary, started and spoken to.
 
 pub mod http;
+pub mod random;
 pub mod trace;
 
 use std::{

@@ -39,7 +39,7 @@ const WORDS: [&str; 24] = [
 pub fn make(quick: bool) -> Result<Tree, String> {
     let workspace = tree::workspace();
     let (root, scale) = (workspace.root(), if quick { 1 } else { 5 });
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random(fastrand::Rng::with_seed(0x9e37_79b9_7f4a_7c15));
     for number in 0..scale {
         let folder = root.join(format!("part-{number}"));
         fs::create_dir(&folder).expect("a folder");
@@ -125,19 +125,16 @@ fn noise(random: &mut Random, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// A generator that begins with its seed (SplitMix64).
-struct Random(u64);
+/// A seeded generator: the same tree in every run.
+struct Random(fastrand::Rng);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.u64(..)
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).expect("a small number")
+        self.0.usize(..limit)
     }
 
     fn word(&mut self) -> &'static str {

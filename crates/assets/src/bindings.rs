@@ -1,11 +1,9 @@
 //! Files that are bound to a schema: what is written there must match it, or must at least not make it worse.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
 
 use globset::{GlobBuilder, GlobMatcher};
+use parking_lot::Mutex;
 use pintle_contract::{ErrorCode, Fault};
 use serde_json::json;
 
@@ -78,7 +76,7 @@ impl Bindings {
     ) -> Result<(), Fault> {
         // What is parsed takes many times its size.
         let is_large = after.len() + before.map_or(0, <[u8]>::len) > LARGE;
-        let _turn = is_large.then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
+        let _turn = is_large.then(|| self.large.lock());
         for schema in self.schemas_of(path) {
             let report = self.assets.validate_bytes(after, path, Some(schema), stop);
             if report.ok {

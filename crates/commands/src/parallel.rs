@@ -2,11 +2,9 @@
 //!
 //! A limit is the tool's, not its manifest's: calls that run when the manifest is read again still count.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The limits of all tools, by name.
@@ -34,7 +32,7 @@ pub(crate) struct ParallelPermit {
 impl ParallelLimits {
     /// The limit of a tool, which from now on is this one.
     pub(crate) fn of(&self, tool: &str, allowed: usize) -> Arc<ParallelLimit> {
-        let mut limits = lock(&self.0);
+        let mut limits = self.0.lock();
         let new = || {
             let size = Mutex::new(Size { allowed, excess: 0 });
             Arc::new(ParallelLimit { permits: Arc::new(Semaphore::new(allowed)), size })
@@ -54,7 +52,7 @@ impl ParallelLimit {
     }
 
     fn resize(&self, allowed: usize) {
-        let mut size = lock(&self.size);
+        let mut size = self.size.lock();
         if allowed >= size.allowed {
             let more = allowed - size.allowed;
             let kept = size.excess.min(more);
@@ -70,7 +68,7 @@ impl ParallelLimit {
 
 impl Drop for ParallelPermit {
     fn drop(&mut self) {
-        let mut size = lock(&self.limit.size);
+        let mut size = self.limit.size.lock();
         if size.excess > 0
             && let Some(permit) = self.permit.take()
         {
@@ -78,10 +76,6 @@ impl Drop for ParallelPermit {
             permit.forget();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

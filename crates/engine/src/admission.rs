@@ -10,12 +10,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use pintle_contract::{ErrorCode, Fault, Stage};
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
@@ -56,7 +57,7 @@ pub(crate) struct ResultPermit {
 
 impl Drop for ResultPermit {
     fn drop(&mut self) {
-        *self.given_back.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.given_back.lock() = Instant::now();
     }
 }
 
@@ -145,7 +146,7 @@ impl Admission {
     /// Resolves when no result permit has been given back for a while, counted from a moment on.
     async fn stalled(&self, since: Instant) {
         loop {
-            let last = *self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = *self.given_back.lock();
             let deadline = last.max(since) + STALL;
             if Instant::now() >= deadline {
                 return;

@@ -1,19 +1,19 @@
 //! Times and ids for logs and progress, which `--deterministic` fixes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
 
 /// The source of times and random ids.
 #[derive(Debug)]
 pub struct Clock {
     deterministic: bool,
-    random_state: AtomicU64,
+    random: Mutex<fastrand::Rng>,
 }
 
 impl Clock {
     /// A clock with the real time, or one that stands still.
     pub fn new(deterministic: bool) -> Self {
         let seed = getrandom::u64().unwrap_or_else(|_| std::process::id().into());
-        Self { deterministic, random_state: AtomicU64::new(seed) }
+        Self { deterministic, random: Mutex::new(fastrand::Rng::with_seed(seed)) }
     }
 
     /// Whether times and ids are fixed.
@@ -32,24 +32,7 @@ impl Clock {
         if self.deterministic {
             return "0".repeat(digits);
         }
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let mut random = 0;
-        let digit = |index: usize| {
-            if index.is_multiple_of(16) {
-                random = self.next_random();
-            }
-            random = random.rotate_left(4);
-            char::from(HEX[(random & 15) as usize])
-        };
-        (0..digits).map(digit).collect()
-    }
-
-    /// SplitMix64: every step of the counter gives another well-mixed number.
-    fn next_random(&self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.random_state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        let mut random = self.random.lock();
+        (0..digits).map(|_| random.digit(16)).collect()
     }
 }

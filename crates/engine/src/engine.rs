@@ -1,10 +1,11 @@
 //! The engine: the tools of a server, and what all calls share.
 
 use std::sync::{
-    Arc, PoisonError, RwLock,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
+use parking_lot::RwLock;
 use pintle_schema::{CompiledSchema, SchemaRegistry};
 use pintle_tool::{Resources, Toolset};
 use tokio::sync::watch;
@@ -76,7 +77,7 @@ impl Engine {
 
     /// The tools that there are now.
     pub fn catalogue(&self) -> Arc<Catalogue> {
-        Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.catalogue.read())
     }
 
     /// Says that tools may be replaced while clients are served, so that clients learn that they can listen for it.
@@ -92,7 +93,7 @@ impl Engine {
     /// Puts other tools in the place of some. Calls that run go on with the tool that they began with.
     pub fn replace_tools(&self, removed: &[String], added: Toolset) -> Result<(), CatalogueError> {
         {
-            let mut catalogue = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+            let mut catalogue = self.catalogue.write();
             *catalogue = Arc::new(catalogue.with_replaced(removed, added, &SchemaRegistry::default())?);
         }
         self.tool_changes.send_modify(|count| *count += 1);

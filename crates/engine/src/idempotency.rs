@@ -2,10 +2,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use pintle_contract::{ErrorCode, Fault, Fingerprint};
 use tokio::{sync::watch, time::Instant};
 
@@ -71,7 +72,7 @@ impl IdempotencyStore {
     }
 
     fn try_look_up(&self, key: &Key, call: Fingerprint) -> Result<Found<'_>, Fault> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.expire(Instant::now());
         if let Some(entry) = state.entries.get_mut(key) {
             if entry.call != call {
@@ -94,10 +95,6 @@ impl IdempotencyStore {
         let entry = StoredCall { call, attempts: 1, outcome: CallState::Running(running) };
         state.entries.insert(key.clone(), entry);
         Ok(Found::Known(Known::Nothing(Ticket { store: self, key: key.clone(), _ended: ended })))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,7 +134,7 @@ impl Ticket<'_> {
             return;
         }
         let bytes = outcome.bytes() + self.key.key.len() + self.key.caller.len() + ENTRY_OVERHEAD;
-        let mut state = self.store.lock();
+        let mut state = self.store.state.lock();
         let now = Instant::now();
         if let Some(entry) = state.entries.get_mut(&self.key) {
             entry.outcome = CallState::Finished(outcome.clone(), bytes);
@@ -150,7 +147,7 @@ impl Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let mut state = self.store.lock();
+        let mut state = self.store.state.lock();
         let unfinished =
             matches!(state.entries.get(&self.key), Some(StoredCall { outcome: CallState::Running(_), .. }));
         if unfinished {
@@ -246,7 +243,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             run(&store, name, Outcome::success(&json!(large))).await;
         }
-        assert!(store.lock().bytes <= KEPT_BYTES);
+        assert!(store.state.lock().bytes <= KEPT_BYTES);
         run(&store, "a", Outcome::success(&json!(1))).await;
         let last = store.look_up(key("c"), call(json!(1))).await;
         assert!(matches!(last, Ok(Known::Outcome { .. })));

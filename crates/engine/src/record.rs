@@ -149,13 +149,10 @@ impl fmt::Debug for Record {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        future::Future,
-        pin::Pin,
-        sync::{Mutex, PoisonError},
-    };
+    use std::{future::Future, pin::Pin};
 
     use futures_util::FutureExt;
+    use parking_lot::Mutex;
     use pintle_contract::Stage;
     use pintle_tool::Caller;
     use serde_json::Value;
@@ -173,7 +170,7 @@ mod tests {
         }
 
         fn offer(&self, lines: &[&[u8]]) -> bool {
-            let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut taken = self.0.lock();
             taken.extend(lines.iter().filter_map(|line| serde_json::from_slice(line).ok()));
             true
         }
@@ -182,7 +179,7 @@ mod tests {
     impl SlowLog {
         /// What each line says of how its message ended.
         fn taken(&self) -> Vec<(Value, Value)> {
-            let lines = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+            let lines = std::mem::take(&mut *self.0.lock());
             lines.iter().map(|line| (line["status"].clone(), line["error"].clone())).collect()
         }
     }

@@ -2,13 +2,11 @@
 
 use std::{
     os::fd::OwnedFd,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
+use parking_lot::Mutex;
 use pintle_root::{Stamp, open_file_in};
 use rustix::{
     fs::{AtFlags, FileType, Stat},
@@ -54,7 +52,7 @@ pub(crate) fn changes(
                 return;
             }
             let found = visitor.visit(start..(start + BATCH).min(beneath.end));
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = all.lock();
             match (&mut *all, found) {
                 (Ok(all), Ok(found)) => all.extend(found),
                 (Ok(_), Err(problem)) => {
@@ -75,7 +73,7 @@ pub(crate) fn changes(
         }
         work();
     });
-    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+    let mut all = all.into_inner()?;
     all.sort_unstable_by_key(|(number, _)| *number);
     Ok(all)
 }

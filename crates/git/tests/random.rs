@@ -18,26 +18,13 @@ const FOLDERS: &[&str] = &["", "", "a/", "d/", "d/e/", "d.x/", "d/e/f/", "out/"]
 const PATTERNS: &[&str] =
     &["*.o", "out/", "/d/e", "!a.o", "a", "d/**/a", "**/b", "[!a-z]", "d*/", "x\\ y", "", "!*", "e/f", "?-b"];
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        // Xorshift: no luck is needed, only variety that is the same every time.
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-
-    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        let at = self.below(all.len() as u64);
-        all[usize::try_from(at).expect("small")]
-    }
+fn one_of<'a>(random: &mut fastrand::Rng, all: &[&'a str]) -> &'a str {
+    random.choice(all).expect("not empty")
 }
 
 struct History {
     repository: Repository,
-    random: Random,
+    random: fastrand::Rng,
     clock: u64,
     log: Vec<String>,
 }
@@ -48,11 +35,11 @@ impl History {
         for (name, value) in config {
             repository.git(&["config", name, value]);
         }
-        Self { repository, random: Random(seed), clock: 1_000_000, log: Vec::new() }
+        Self { repository, random: fastrand::Rng::with_seed(seed), clock: 1_000_000, log: Vec::new() }
     }
 
     fn any_path(&mut self) -> String {
-        format!("{}{}", self.random.one_of(FOLDERS), self.random.one_of(NAMES))
+        format!("{}{}", one_of(&mut self.random, FOLDERS), one_of(&mut self.random, NAMES))
     }
 
     fn place(&self, name: &str) -> PathBuf {
@@ -83,13 +70,13 @@ impl History {
     }
 
     fn step(&mut self) {
-        let (kind, name) = (self.random.below(20), self.any_path());
+        let (kind, name) = (self.random.u64(..20), self.any_path());
         self.log.push(format!("{kind} {name}"));
         match kind {
             0..=4 => {
-                let size = self.random.below(4);
+                let size = self.random.u64(..4);
                 let content: String =
-                    (0..size).map(|_| self.random.one_of(&["x", "y", "\n", "\r\n"])).collect();
+                    (0..size).map(|_| one_of(&mut self.random, &["x", "y", "\n", "\r\n"])).collect();
                 if !self.is_file(&name) {
                     self.clear(&name);
                 }
@@ -105,12 +92,12 @@ impl History {
                 }
             }
             8 if self.is_file(&name) => {
-                let mode = if self.random.below(2) == 0 { 0o755 } else { 0o644 };
+                let mode = if self.random.u64(..2) == 0 { 0o755 } else { 0o644 };
                 fs::set_permissions(self.place(&name), fs::Permissions::from_mode(mode)).expect("set");
             }
             9 => {
                 // Never in a circle, where git does not know what to say.
-                let target = self.random.one_of(&["out", "d.x", "../out", "nowhere", "../d/e"]);
+                let target = one_of(&mut self.random, &["out", "d.x", "../out", "nowhere", "../d/e"]);
                 self.clear(&name);
                 symlink(target, self.place(&name)).expect("linked");
             }
@@ -120,8 +107,9 @@ impl History {
                 self.repository.touch(&name, self.clock);
             }
             11 => {
-                let folder = self.random.one_of(FOLDERS);
-                let lines: Vec<_> = (0..self.random.below(4)).map(|_| self.random.one_of(PATTERNS)).collect();
+                let folder = one_of(&mut self.random, FOLDERS);
+                let lines: Vec<_> =
+                    (0..self.random.u64(..4)).map(|_| one_of(&mut self.random, PATTERNS)).collect();
                 let ignore = format!("{folder}.gitignore");
                 self.clear(&ignore);
                 self.repository.write(&ignore, &lines.join("\n"));
@@ -131,7 +119,7 @@ impl History {
             15 => drop(self.repository.try_git(&["add", "-N", "--", &name])),
             16 => drop(self.repository.try_git(&["rm", "-q", "--cached", "--", &name])),
             17 => drop(self.repository.try_git(&["commit", "-qm", "x", "--allow-empty"])),
-            18 => match self.random.below(6) {
+            18 => match self.random.u64(..6) {
                 0 => drop(self.repository.try_git(&["gc", "-q", "--prune=now"])),
                 1 => drop(self.repository.try_git(&["reset", "-q"])),
                 2 => drop(self.repository.try_git(&["reset", "-q", "--hard"])),
@@ -140,7 +128,7 @@ impl History {
                 _ => drop(self.repository.try_git(&["update-index", "-q", "--refresh"])),
             },
             19 => {
-                let version = self.random.one_of(&["2", "3", "4"]);
+                let version = one_of(&mut self.random, &["2", "3", "4"]);
                 self.repository.try_git(&["update-index", "--index-version", version]);
             }
             _ => {}

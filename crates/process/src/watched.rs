@@ -11,11 +11,12 @@ use std::{
     path::PathBuf,
     process::{Command, Stdio},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use rustix::{
     io::Errno,
     net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
@@ -57,7 +58,7 @@ impl Watchers {
     pub(crate) fn is_ready(&self) -> bool {
         let current = self.current.try_lock();
         current
-            .is_ok_and(|current| current.as_ref().is_some_and(|one| !one.has_ended.load(Ordering::Acquire)))
+            .is_some_and(|current| current.as_ref().is_some_and(|one| !one.has_ended.load(Ordering::Acquire)))
     }
 
     /// Has a supervisor started with these as its input, output and error output. Says by whom, and its number there.
@@ -72,7 +73,7 @@ impl Watchers {
                 Err(_) if !is_retried => {
                     is_retried = true;
                     watched.kill();
-                    *lock(&self.current) = None;
+                    *self.current.lock() = None;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -80,7 +81,7 @@ impl Watchers {
     }
 
     fn current(&self) -> io::Result<Arc<Watched>> {
-        let mut current = lock(&self.current);
+        let mut current = self.current.lock();
         if let Some(watched) = current.as_ref().filter(|watched| !watched.has_ended.load(Ordering::Acquire)) {
             return Ok(Arc::clone(watched));
         }
@@ -154,7 +155,7 @@ impl Watched {
         }
         self.has_ended.store(true, Ordering::Release);
         // Under the lock: the next watcher would count as left behind.
-        let current = lock(current);
+        let current = current.lock();
         if is_subreaper {
             let next = current.as_ref().filter(|next| next.pid != self.pid);
             let spared: HashSet<Pid> = next.map(|next| next.pid).into_iter().collect();
@@ -167,8 +168,4 @@ impl Watched {
         }
         self.swept.cancel();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

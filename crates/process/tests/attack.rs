@@ -3,8 +3,7 @@
 #[allow(dead_code)]
 mod support;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use pintle_process::{CommandSpec, Exit, RunError};
 
 use support::{give_up_when_ready, marker, python, run, shell, survivors};
@@ -12,7 +11,7 @@ use support::{give_up_when_ready, marker, python, run, shell, survivors};
 /// One at a time: whoever kills the watcher ends the commands of all.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    ALONE.lock()
 }
 
 /// Commands run as before. A watcher that can do nothing any more is found out by the first.

@@ -5,10 +5,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use jsonschema::{Validator, error::ValidationErrorKind};
+use parking_lot::Mutex;
 use pintle_contract::{ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_IO_SCHEMA, fingerprint, meant_by};
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ impl SchemaRegistry {
     pub fn declare(&self, schema: &Value) -> Arc<CompiledSchema> {
         let key = fingerprint(schema);
         let declare = || Arc::new(CompiledSchema { schema: schema.clone(), validator: OnceLock::new() });
-        Arc::clone(self.lock().entry(key).or_insert_with(declare))
+        Arc::clone(self.declared.lock().entry(key).or_insert_with(declare))
     }
 
     /// The validator of the envelope.
@@ -42,10 +43,6 @@ impl SchemaRegistry {
     /// The validator of the params of `mcp.tool.invoke`, whatever tool they name.
     pub fn load_invocation(&self) -> Result<Arc<CompiledSchema>, Fault> {
         Ok(self.declare(&parse(TOOL_IO_SCHEMA)?))
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Fingerprint, Arc<CompiledSchema>>> {
-        self.declared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

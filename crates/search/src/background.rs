@@ -6,12 +6,13 @@
 use std::{
     io,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex};
 use rustix::process::{getpriority_process, setpriority_process};
 
 use crate::build::{Built, Observer, Phase};
@@ -60,7 +61,7 @@ impl Background {
         work: impl FnOnce(&dyn Observer) -> io::Result<Built> + Send + 'static,
     ) {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.running.is_some() || self.is_stopping.load(Ordering::Acquire) {
                 return;
             }
@@ -79,10 +80,10 @@ impl Background {
                 Ok(_) => None,
                 Err(error) => Some(Outcome::Failed(error.to_string(), Instant::now())),
             };
-            background.state().last = outcome;
+            background.state.lock().last = outcome;
         };
         if let Err(error) = std::thread::Builder::new().name("build".into()).spawn(run) {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.running = None;
             state.last = Some(Outcome::Failed(error.to_string(), Instant::now()));
         }
@@ -90,12 +91,12 @@ impl Background {
 
     /// The build that is going on.
     pub(crate) fn progress(&self) -> Option<Progress> {
-        self.state().running
+        self.state.lock().running
     }
 
     /// Why the last build made no index.
     pub(crate) fn problem(&self) -> Option<String> {
-        self.state().last.as_ref().map(|last| match last {
+        self.state.lock().last.as_ref().map(|last| match last {
             Outcome::Declined(reason) => reason.clone(),
             Outcome::Failed(problem, _) => format!("the last build failed: {problem}"),
         })
@@ -103,7 +104,7 @@ impl Background {
 
     /// Whether it is of no use to begin another build by now.
     pub(crate) fn is_hopeless(&self) -> bool {
-        match &self.state().last {
+        match &self.state.lock().last {
             None => false,
             Some(Outcome::Declined(_)) => true,
             Some(Outcome::Failed(_, at)) => at.elapsed() < PATIENCE,
@@ -112,27 +113,23 @@ impl Background {
 
     /// Waits for the next phase of a build, for its end, or for a while.
     pub(crate) fn wait(&self, longest: Duration) {
-        let state = self.state();
+        let mut state = self.state.lock();
         if state.running.is_some() {
-            let _ = self.changed.wait_timeout(state, longest);
+            self.changed.wait_for(&mut state, longest);
         }
     }
 
     /// Ends the build.
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
-        let state = self.state();
-        let _ = self.changed.wait_timeout_while(state, CLEANING, |state| state.running.is_some());
-    }
-
-    fn state(&self) -> MutexGuard<'_, BuildState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock();
+        self.changed.wait_while_for(&mut state, |state| state.running.is_some(), CLEANING);
     }
 }
 
 impl Observer for Background {
     fn step(&self, phase: Phase, done: u64, total: u64) {
-        self.state().running = Some(Progress { phase, done, total });
+        self.state.lock().running = Some(Progress { phase, done, total });
     }
 
     fn ready(&self, _: Phase) {
@@ -149,7 +146,7 @@ struct Over<'a>(&'a Background);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.state().running = None;
+        self.0.state.lock().running = None;
         self.0.changed.notify_all();
     }
 }

@@ -2,10 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Condvar, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use crate::{
@@ -15,6 +12,7 @@ use crate::{
     look::{Changed, Gather, Job, Looked, Looker},
     segment::Torn,
 };
+use parking_lot::{Condvar, Mutex};
 
 /// How many blocks are looked at in one go.
 const CHUNK: usize = 48;
@@ -165,28 +163,28 @@ impl<G> Queue<G> {
         if number >= count {
             return None;
         }
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = self.done.lock();
         while number >= done.taken + AHEAD && !self.is_stopped.load(Ordering::Relaxed) {
-            done = self.changed.wait(done).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut done);
         }
         (!self.is_stopped.load(Ordering::Relaxed)).then_some(number)
     }
 
     fn end(&self, number: usize, result: Result<G, Torn>) {
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = self.done.lock();
         done.results.insert(number, result);
         self.changed.notify_all();
     }
 
     fn wait_for(&self, number: usize) -> Result<G, Torn> {
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = self.done.lock();
         loop {
             if let Some(result) = done.results.remove(&number) {
                 done.taken = number + 1;
                 self.changed.notify_all();
                 return result;
             }
-            done = self.changed.wait(done).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut done);
         }
     }
 }
@@ -196,7 +194,7 @@ struct Stop<'a, G>(&'a Queue<G>);
 
 impl<G> Drop for Stop<'_, G> {
     fn drop(&mut self) {
-        let _done = self.0.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let _done = self.0.done.lock();
         self.0.is_stopped.store(true, Ordering::Relaxed);
         self.0.changed.notify_all();
     }

@@ -4,12 +4,13 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use pintle_contract::{ErrorCode, Fault, RootName, Scopes, WorkspacePath};
 use pintle_root::{
     Root,
@@ -378,7 +379,7 @@ impl Search {
         let summary = self.summary_of_index(&snapshot.index, scopes);
         let summary = summary.and_then(|summary| summary.with(&snapshot.index, &snapshot.overlay, scopes));
         let mut summary = summary.map_err(|torn| self.unready(torn.into()))?;
-        let passed = self.summaries.lock().unwrap_or_else(PoisonError::into_inner).passed.clone();
+        let passed = self.summaries.lock().passed.clone();
         if let Some((_, passed)) = passed.filter(|(of, _)| Arc::ptr_eq(of, &snapshot.index)) {
             summary.pass(&passed, scopes);
         }
@@ -389,7 +390,7 @@ impl Search {
     fn summary_of_index(&self, index: &Arc<Index>, scopes: &Scopes) -> Result<Arc<Summary>, Torn> {
         let is_same = |of: &Arc<Index>| Arc::ptr_eq(of, index);
         let known = {
-            let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut summaries = self.summaries.lock();
             if !summaries.of.as_ref().is_some_and(is_same) {
                 *summaries = Summaries { of: Some(Arc::clone(index)), ..Summaries::default() };
             }
@@ -399,7 +400,7 @@ impl Search {
             return Ok(summary);
         }
         let summary = Arc::new(Summary::of(index, scopes)?);
-        let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut summaries = self.summaries.lock();
         if summaries.of.as_ref().is_some_and(is_same) {
             const KEPT: usize = 8;
             summaries.by_scopes.truncate(KEPT - 1);
@@ -467,7 +468,7 @@ impl Search {
     ) -> io::Result<()> {
         let walk = self.root.walk(None, threads(), &|_| {}, &|_| {}, has_ended)?;
         let passed = self.root.passed_over(&walk, has_ended);
-        let mut summaries = self.summaries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut summaries = self.summaries.lock();
         summaries.passed = Some((Arc::clone(&snapshot.index), Arc::new(passed)));
         Ok(())
     }

@@ -1,10 +1,8 @@
 //! Reporting to the caller how far the work is: throttled, in order, and never after the reply.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{runtime::Handle, time::Instant};
 
@@ -134,7 +132,7 @@ impl Progress {
     /// fast the latest is kept.
     pub fn report(&self, event: ProgressEvent) {
         let Some(gate) = &self.0 else { return };
-        let mut state = gate.lock();
+        let mut state = gate.state.lock();
         let rises = event.progress > state.highest;
         if state.closed || !rises {
             return;
@@ -153,7 +151,7 @@ impl Progress {
     /// Ends the reports. The latest event still goes out if the work came to its own end.
     pub fn close(&self, work_ended: bool) {
         let Some(gate) = &self.0 else { return };
-        let mut state = gate.lock();
+        let mut state = gate.state.lock();
         if work_ended {
             gate.send(&mut state);
         }
@@ -165,7 +163,7 @@ impl Gate {
     async fn send_when_due(self: Arc<Self>, mut due: Instant) {
         loop {
             tokio::time::sleep_until(due).await;
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             // A report that came while this task was late may have been sent at once.
             due = state.last_sent + INTERVAL;
             if Instant::now() >= due {
@@ -185,10 +183,6 @@ impl Gate {
             self.sink.emit(&self.token, &self.tool, &event);
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
@@ -200,7 +194,7 @@ mod tests {
 
     impl ProgressSink for Seen {
         fn emit(&self, _: &Value, _: &str, event: &ProgressEvent) {
-            self.0.lock().expect("unpoisoned").push(event.progress);
+            self.0.lock().push(event.progress);
         }
     }
 
@@ -221,7 +215,7 @@ mod tests {
         progress.close(true);
         progress.report(event(2000.0));
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let seen = seen.0.lock().expect("unpoisoned").clone();
+        let seen = seen.0.lock().clone();
         assert!(seen.len() <= 5, "{seen:?}");
         assert!(seen.is_sorted() && seen.last() == Some(&999.0), "{seen:?}");
     }
@@ -231,13 +225,13 @@ mod tests {
         let seen = Arc::new(Seen::default());
         let progress = Progress::new(Some(seen.clone()), Some(&Value::from(1)), "test");
         let gate = progress.0.expect("it is wanted");
-        gate.lock().pending = Some(event(1.0));
+        gate.state.lock().pending = Some(event(1.0));
         // Its time was long ago, but something was sent just now.
         let timer = tokio::spawn(Arc::clone(&gate).send_when_due(Instant::now() - INTERVAL));
         tokio::task::yield_now().await;
-        assert!(seen.0.lock().expect("unpoisoned").is_empty());
+        assert!(seen.0.lock().is_empty());
         timer.await.expect("joins");
-        assert_eq!(*seen.0.lock().expect("unpoisoned"), [1.0]);
+        assert_eq!(*seen.0.lock(), [1.0]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -247,7 +241,7 @@ mod tests {
         progress.report(event(1.0));
         progress.report(event(2.0));
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(*seen.0.lock().expect("unpoisoned"), [2.0]);
+        assert_eq!(*seen.0.lock(), [2.0]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -257,6 +251,6 @@ mod tests {
         progress.report(event(1.0));
         progress.close(false);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(seen.0.lock().expect("unpoisoned").is_empty());
+        assert!(seen.0.lock().is_empty());
     }
 }

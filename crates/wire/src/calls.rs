@@ -1,10 +1,8 @@
 //! The requests that are not answered yet: one registry for cancellation, duplicate ids and the way back of replies.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use pintle_contract::{Fault, Stage};
 use pintle_rpc::RequestId;
 use pintle_tool::{Cancel, CancelReason};
@@ -64,7 +62,7 @@ impl<T> Calls<T> {
 
     /// Registers a call and gives its number. `None` if its id belongs to one that has not been answered yet.
     pub(crate) fn enter(&self, call: PendingCall<T>) -> Option<i64> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let number = state.last + 1;
         if let Some(id) = call.id.as_ref().filter(|_| self.ids_are_unique) {
             if state.numbers.contains_key(id.key()) {
@@ -89,7 +87,7 @@ impl<T> Calls<T> {
 
     /// Takes out a call. To be done before its reply can be seen, so that the id is free by then.
     pub(crate) fn leave(&self, number: i64) -> Option<PendingCall<T>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let call = state.calls.remove(&number)?;
         if let Some(id) = call.id.as_ref().filter(|_| self.ids_are_unique) {
             state.numbers.remove(id.key());
@@ -99,17 +97,17 @@ impl<T> Calls<T> {
 
     /// Whether a call with this id is not answered yet.
     pub(crate) fn contains(&self, id: &RequestId) -> bool {
-        self.lock().numbers.contains_key(id.key())
+        self.state.lock().numbers.contains_key(id.key())
     }
 
     /// The number of the call with this id.
     pub(crate) fn number_of(&self, id: &RequestId) -> Option<i64> {
-        self.lock().numbers.get(id.key()).copied()
+        self.state.lock().numbers.get(id.key()).copied()
     }
 
     /// Cancels the call with this id, if it is not answered yet.
     pub(crate) fn cancel(&self, id: &RequestId, reason: CancelReason) {
-        let state = self.lock();
+        let state = self.state.lock();
         let call = state.numbers.get(id.key()).and_then(|number| state.calls.get(number));
         let cancel = call.map(|call| Arc::clone(&call.cancel));
         drop(state);
@@ -120,7 +118,7 @@ impl<T> Calls<T> {
 
     /// Cancels every call.
     pub(crate) fn cancel_all(&self, reason: CancelReason) {
-        let cancels: Vec<_> = self.lock().calls.values().map(|call| Arc::clone(&call.cancel)).collect();
+        let cancels: Vec<_> = self.state.lock().calls.values().map(|call| Arc::clone(&call.cancel)).collect();
         for cancel in cancels {
             cancel.cancel(reason);
         }
@@ -128,16 +126,12 @@ impl<T> Calls<T> {
 
     /// Looks at the call with this number.
     pub(crate) fn look<R>(&self, number: i64, look: impl FnOnce(&PendingCall<T>) -> R) -> Option<R> {
-        self.lock().calls.get(&number).map(look)
+        self.state.lock().calls.get(&number).map(look)
     }
 
     /// Looks through all calls for the first of which there is something to be said.
     pub(crate) fn find<R>(&self, look: impl Fn(i64, &PendingCall<T>) -> Option<R>) -> Option<R> {
-        self.lock().calls.iter().find_map(|(number, call)| look(*number, call))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CallTable<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().calls.iter().find_map(|(number, call)| look(*number, call))
     }
 }
 

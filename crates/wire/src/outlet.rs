@@ -15,10 +15,11 @@ use std::{
     future::Future,
     io::{ErrorKind, Write},
     pin::Pin,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -162,7 +163,7 @@ impl Outlet {
 
     /// Adds a frame, once the buffer has capacity. It goes out at the next [`Outlet::flush`].
     pub async fn write(&self, frame: &[&[u8]]) -> Result<(), OutletClosed> {
-        while !self.gather(&mut self.0.lock(), frame)? {
+        while !self.gather(&mut self.0.state.lock(), frame)? {
             self.has_capacity().await?;
         }
         Ok(())
@@ -173,7 +174,7 @@ impl Outlet {
         if self.is_closed() {
             return Err(OutletClosed);
         }
-        self.0.lock().queue.push_back(Chunk::Large(frame));
+        self.0.state.lock().queue.push_back(Chunk::Large(frame));
         Ok(())
     }
 
@@ -184,7 +185,7 @@ impl Outlet {
             if self.is_closed() {
                 return Err(OutletClosed);
             }
-            if self.0.lock().buffered < self.0.high_water {
+            if self.0.state.lock().buffered < self.0.high_water {
                 return Ok(());
             }
             self.flush();
@@ -197,7 +198,7 @@ impl Outlet {
 
     /// Adds a frame and sends it, if the buffer is not full. Says whether it was taken.
     pub fn offer(&self, frame: &[&[u8]]) -> bool {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         let taken = self.gather(&mut state, frame) == Ok(true);
         self.want_flush(&mut state);
         taken
@@ -205,7 +206,7 @@ impl Outlet {
 
     /// Like [`Outlet::offer`], and does not linger.
     pub fn offer_urgently(&self, frame: &[&[u8]]) -> bool {
-        self.0.lock().urgent = true;
+        self.0.state.lock().urgent = true;
         let taken = self.offer(frame);
         self.0.work.notify_one();
         taken
@@ -213,7 +214,7 @@ impl Outlet {
 
     /// Sends what has gathered. Does not wait for it.
     pub fn flush(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         let is_alone = state.writing_since.is_none() && !state.flush_wanted && !state.stopped;
         let is_small = state.queue.len() == 1 && (1..=SMALL).contains(&state.buffered);
         match &self.0.shortcut {
@@ -226,7 +227,7 @@ impl Outlet {
     /// the thread. Returns true if everything was written or the stream is closed.
     pub fn finish(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.stopped = true;
         self.0.work.notify_one();
         while !self.0.closed.is_cancelled() && (state.writing_since.is_some() || !state.queue.is_empty()) {
@@ -234,21 +235,20 @@ impl Outlet {
             if left.is_zero() {
                 return false;
             }
-            let waited = self.0.idle.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.0.idle.wait_for(&mut state, left);
         }
         true
     }
 
     /// How long the reader has taken nothing although something is being written to it.
     pub fn stalled_for(&self) -> Duration {
-        self.0.lock().writing_since.map_or(Duration::ZERO, |since| since.elapsed())
+        self.0.state.lock().writing_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Evicts the large frames that wait: each is dropped, and the short frame that it brought takes its place. The one
     /// that is being written has begun, so it stays.
     pub fn evict_large(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         if !state.queue.iter().any(|chunk| matches!(chunk, Chunk::Large(_))) {
             return;
         }
@@ -266,7 +266,7 @@ impl Outlet {
 
     /// Why the stream could not be written, if it was not just closed by its reader.
     pub fn failure(&self) -> Option<String> {
-        let state = self.0.lock();
+        let state = self.0.state.lock();
         let failure = state.failure.as_ref();
         failure.filter(|error| error.kind() != ErrorKind::BrokenPipe).map(ToString::to_string)
     }
@@ -324,7 +324,7 @@ impl OutletShared {
         state.writing_since = Some(Instant::now());
         drop(state);
         let written = shortcut(chunk.bytes());
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.writing_since = None;
         match written {
             Ok(true) => state.keep_spare(chunk),
@@ -349,7 +349,7 @@ impl OutletShared {
     fn write_all_to(&self, stream: &mut impl Write, linger: Duration) {
         while let Some(chunk) = self.next_chunk(linger) {
             let written = self.write_chunk(stream, chunk.bytes());
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if let Err(error) = written {
                 state.failure = Some(error);
                 // Nobody will read them, so nothing is kept of them.
@@ -373,21 +373,20 @@ impl OutletShared {
                 Err(error) => return Err(error),
             }
             // The reader takes something: it is not stalled.
-            self.lock().writing_since = Some(Instant::now());
+            self.state.lock().writing_since = Some(Instant::now());
         }
         stream.flush()
     }
 
     /// Waits for something to write. `None` at the end.
     fn next_chunk(&self, linger: Duration) -> Option<Chunk> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.writing_since.is_some() || (!state.flush_wanted && !state.stopped) {
-            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.work.wait(&mut state);
         }
         if !linger.is_zero() && !state.stopped {
             let lingering = |state: &mut OutletState| !state.stopped && !state.urgent;
-            let waited = self.work.wait_timeout_while(state, linger, lingering);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.work.wait_while_for(&mut state, lingering, linger);
         }
         let chunk = state.queue.pop_front()?;
         if let Chunk::Buffer(bytes) = &chunk {
@@ -404,10 +403,6 @@ impl OutletShared {
     fn close(&self) {
         self.closed.cancel();
         self.idle.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, OutletState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -464,7 +459,7 @@ mod tests {
 
     impl Write for Listed {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().expect("unpoisoned").0.extend_from_slice(bytes);
+            self.0.lock().0.extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -478,7 +473,7 @@ mod tests {
         let stream = Listed::default();
         let short = stream.clone();
         let outlet = Outlet::with_shortcut("test", stream.clone(), 1 << 20, move |bytes| {
-            let mut written = short.0.lock().expect("unpoisoned");
+            let mut written = short.0.lock();
             written.1 = !written.1;
             if written.1 {
                 written.0.extend_from_slice(bytes);
@@ -505,7 +500,7 @@ mod tests {
             4 * 500
         });
         assert!(outlet.finish(Duration::from_secs(10)));
-        let written = stream.0.lock().expect("unpoisoned").0.clone();
+        let written = stream.0.lock().0.clone();
         let text = String::from_utf8(written).expect("text");
         let mut next = [0; 4];
         for line in text.lines() {
@@ -530,7 +525,7 @@ mod tests {
         outlet.write_large(large("first ", "?")).expect("open");
         outlet.flush();
         // The thread has the first frame once it says that it is writing.
-        while outlet.0.lock().writing_since.is_none() {
+        while outlet.0.state.lock().writing_since.is_none() {
             tokio::task::yield_now().await;
         }
         outlet.write(&[b"a "]).await.expect("open");

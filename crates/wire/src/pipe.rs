@@ -9,13 +9,14 @@ use std::{
     io::{self, Read},
     pin::pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use pintle_contract::{Fault, Stage};
 use pintle_engine::{Engine, Incoming, Outcome, Received, Reply, Target, Transport, unread_replies};
 use pintle_rpc::{Dialect, Frame, FrameReader, Opened, Overlong, RequestId};
@@ -221,13 +222,13 @@ impl PipeClient {
 
     /// Takes no more of either dialect.
     fn close(&self) {
-        *self.lane.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lane.lock() = None;
         self.bridge.close();
     }
 
     /// Puts a job into the lane. `false` if no more are taken.
     fn push(&self, job: DirectJob, weight: usize) -> bool {
-        let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lane = self.lane.lock().clone();
         lane.is_some_and(|lane| lane.push(job, weight))
     }
 

@@ -3,11 +3,11 @@
 use std::{
     io::IsTerminal,
     process::ExitCode,
-    sync::Mutex,
     time::{Duration, Instant},
 };
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 use pintle_contract::WorkspacePath;
 use pintle_search::{BuildReport, Observer, Phase};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ impl Shown {
     }
 
     fn phases(&self, report: &BuildReport) -> Value {
-        let ready = self.ready.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let ready = self.ready.lock();
         let milliseconds = |wanted: Phase| {
             let found = ready.iter().find(|(phase, _)| *phase == wanted);
             found.map(|(_, after)| after.as_secs_f64() * 1000.0)
@@ -122,7 +122,7 @@ impl Observer for Shown {
         if self.bar.is_hidden() {
             return;
         }
-        let mut present = self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut present = self.phase.lock();
         if *present != Some(phase) {
             *present = Some(phase);
             let label = match phase {
@@ -147,7 +147,7 @@ impl Observer for Shown {
     }
 
     fn ready(&self, phase: Phase) {
-        let mut ready = self.ready.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut ready = self.ready.lock();
         ready.push((phase, self.begun.elapsed()));
     }
 

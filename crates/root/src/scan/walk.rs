@@ -1,13 +1,9 @@
 //! Which files there are: what `rg --hidden --glob '!.git'` looks at, with no rules from above the root.
 
-use std::{
-    io,
-    os::unix::ffi::OsStrExt,
-    path::Path,
-    sync::{Mutex, PoisonError},
-};
+use std::{io, os::unix::ffi::OsStrExt, path::Path};
 
 use ignore::{WalkBuilder, WalkState, overrides::OverrideBuilder};
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::within::Within;
@@ -84,7 +80,7 @@ pub(super) fn visit<T: Send>(
                 Ok(entry) => entry,
                 // A walk without descriptors or memory would take what it cannot read for gone.
                 Err(error) if is_exhaustion(&error) => {
-                    let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut failure = failure.lock();
                     *failure = error.into_io_error();
                     return WalkState::Quit;
                 }
@@ -105,13 +101,13 @@ pub(super) fn visit<T: Send>(
             WalkState::Continue
         })
     });
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(error) = failure.into_inner() {
         return Err(error);
     }
     if has_ended() {
         return Err(io::ErrorKind::Interrupted.into());
     }
-    let (mut files, mut folders) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut files, mut folders) = all.into_inner();
     // This sort takes rows that are in order as they are, and each thread has put its own in order.
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
     folders.sort_unstable();
@@ -134,7 +130,7 @@ struct Part<'a, T> {
 impl<T> Drop for Part<'_, T> {
     fn drop(&mut self) {
         self.files.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         all.0.append(&mut self.files);
         all.1.append(&mut self.folders);
     }

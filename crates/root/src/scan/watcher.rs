@@ -10,9 +10,9 @@ use std::{
     mem::MaybeUninit,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
+use parking_lot::Mutex;
 use rustix::{
     fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init},
     io::Errno,
@@ -67,7 +67,7 @@ impl Watcher {
         match add_watch(&self.queue, absolute(&self.root, &folder), changes) {
             Ok(watch) => {
                 // A folder that was moved keeps its watch, and has another path from now on.
-                self.folders().insert(watch, folder);
+                self.folders.lock().insert(watch, folder);
                 Ok(())
             }
             // One that may not be read shows its files to nobody; but the root may be readable again.
@@ -93,7 +93,7 @@ impl Watcher {
                 events.are_lost = true;
                 continue;
             }
-            let mut folders = self.folders();
+            let mut folders = self.folders.lock();
             if event.events().contains(ReadFlags::IGNORED) {
                 folders.remove(&event.wd());
                 continue;
@@ -110,9 +110,5 @@ impl Watcher {
                 events.paths.push(path);
             }
         }
-    }
-
-    fn folders(&self) -> std::sync::MutexGuard<'_, HashMap<i32, Vec<u8>>> {
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,14 +3,12 @@
 use std::{
     io,
     path::Path,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
 use super::spans;
+use parking_lot::Mutex;
 use pintle_root::{Root, Sighting, scan::FoundFile};
 
 use crate::{
@@ -71,7 +69,7 @@ pub(crate) fn build_text(
                 }
             }
             let run = collector.write_run(build.scratch.join(format!("run-{number}")), span.first_block)?;
-            finished.lock().unwrap_or_else(PoisonError::into_inner).push((number, indexed, run));
+            finished.lock().push((number, indexed, run));
         }
     };
     std::thread::scope(|scope| {
@@ -79,7 +77,7 @@ pub(crate) fn build_text(
         let workers = workers.collect::<Vec<_>>();
         workers.into_iter().try_for_each(|worker| worker.join().unwrap_or(Err(io::ErrorKind::Other.into())))
     })?;
-    let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut finished = finished.into_inner();
     finished.sort_unstable_by_key(|(number, ..)| *number);
     settle(build, &mut finished, has_ended)?;
     write_segment(build, finished, blocks, out, has_ended)

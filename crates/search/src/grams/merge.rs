@@ -1,6 +1,8 @@
 //! From the runs of all spans to the postings of the corpus.
 
-use std::{fs::File, io, os::unix::fs::FileExt, sync::Mutex};
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+use parking_lot::Mutex;
 
 use super::{
     Gram,
@@ -35,7 +37,7 @@ pub(crate) fn merge(
             scope.spawn(move || {
                 loop {
                     let first_byte = {
-                        let mut next = next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        let mut next = next.lock();
                         *next += 1;
                         *next - 1
                     };

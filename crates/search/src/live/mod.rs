@@ -11,7 +11,7 @@ use std::{
     collections::HashSet,
     io,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -20,6 +20,7 @@ use std::{
 pub(crate) use fresh::FreshRanked;
 pub(crate) use overlay::Overlay;
 
+use parking_lot::Mutex;
 use pintle_root::{
     Root,
     scan::{Listing, Walk, Watcher, Within, is_rule},
@@ -170,7 +171,7 @@ impl Live {
 
     /// A path was changed: the next snapshot has it.
     pub(crate) fn note(&self, path: &[u8]) {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        self.noted.lock().insert(path.to_owned());
     }
 
     /// Anything may have changed. A watch has seen what did.
@@ -180,13 +181,13 @@ impl Live {
 
     /// Whether so much has changed since the index was built that searches are slowed down by it.
     pub(crate) fn is_heavy(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         state.opened.is_some() && (state.overlay.len() > HEAVY_FILES || state.overlay.bytes() > HEAVY_BYTES)
     }
 
     /// How changes from outside are seen.
     pub(crate) fn watching(&self) -> Watching {
-        let state = self.state();
+        let state = self.state.lock();
         match (&state.watcher, &state.problem) {
             (Some(_), _) => Watching::Events,
             (None, Some(problem)) => Watching::Walking(problem.clone()),
@@ -196,7 +197,7 @@ impl Live {
 
     /// The root as it is now.
     pub(crate) fn snapshot(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Snapshot, Unready> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let outcome = self.refresh(&mut state, has_ended);
         if let Err(Unready::Damaged) = outcome {
             state.opened = None;
@@ -217,19 +218,19 @@ impl Live {
 
     /// Changes from outside are to be seen by walking.
     pub(crate) fn do_not_watch(&self, reason: &str) {
-        self.state().problem = Some(reason.to_owned());
+        self.state.lock().problem = Some(reason.to_owned());
     }
 
     /// The paths that differ from the index on disk, if the kernel's events tell them all.
     pub(crate) fn changed_paths(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Option<Within> {
         let snapshot = self.snapshot(has_ended).ok()?;
-        let are_all = self.state().watcher.is_some();
+        let are_all = self.state.lock().watcher.is_some();
         are_all.then(|| Within::new(snapshot.overlay.paths().map(<[u8]>::to_vec)))
     }
 
     /// What a search has found to be damaged is not used again.
     pub(crate) fn forget(&self) {
-        self.state().opened = None;
+        self.state.lock().opened = None;
     }
 
     fn refresh(
@@ -241,10 +242,10 @@ impl Live {
         let Some(opened) = &state.opened else { return Err(Unready::Missing) };
         let index = Arc::clone(&opened.index);
         // Whatever is noted from here on belongs to the next snapshot.
-        let noted = std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner));
+        let noted = std::mem::take(&mut *self.noted.lock());
         let outcome = self.take_in(state, &index, noted.iter().cloned().collect(), has_ended);
         if outcome.is_err() {
-            self.noted.lock().unwrap_or_else(PoisonError::into_inner).extend(noted);
+            self.noted.lock().extend(noted);
             // What events have told is lost with the search that took them.
             state.walked_at = None;
         }
@@ -352,11 +353,11 @@ impl Live {
         let enter = |folder: &[u8]| {
             let Some(watcher) = watcher else { return };
             if let Err(error) = watcher.add(folder) {
-                *problem.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+                *problem.lock() = Some(error.to_string());
             }
         };
         let walk = self.root.walk(within, threads(), &enter, &|_| {}, has_ended)?;
-        Ok((walk, problem.into_inner().unwrap_or_else(PoisonError::into_inner)))
+        Ok((walk, problem.into_inner()))
     }
 
     fn walk_some(
@@ -410,9 +411,5 @@ impl Live {
         overlay.replace(changes, within, &self.root, &mut reader, has_ended)?;
         state.overlay = Arc::new(overlay);
         Ok(())
-    }
-
-    fn state(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

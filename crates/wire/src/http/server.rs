@@ -4,11 +4,12 @@ use std::{
     collections::HashMap,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::Router;
+use parking_lot::Mutex;
 use pintle_engine::Engine;
 use pintle_tool::{Caller, CancelReason};
 use tokio::{
@@ -189,7 +190,7 @@ struct Connections {
 
 impl Connections {
     fn enter(&self, connection: Connection) -> u64 {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         all.0 += 1;
         let number = all.0;
         all.1.insert(number, connection);
@@ -197,20 +198,16 @@ impl Connections {
     }
 
     fn leave(&self, number: u64) {
-        self.lock().1.remove(&number);
+        self.all.lock().1.remove(&number);
     }
 
     /// Closes the connection that was idle longest, if there is an idle one, for whoever comes next.
     fn close_the_longest_idle(&self) {
-        let all = self.lock();
+        let all = self.all.lock();
         let idle = all.1.values().filter_map(|connection| Some((connection.idle_since()?, connection)));
         if let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) {
             connection.close();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (u64, HashMap<u64, Connection>)> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,10 +5,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use pintle_engine::Engine;
 
 use super::stream::EventStream;
@@ -32,7 +33,7 @@ pub(crate) struct Registered {
 
 impl UnreadReplies {
     pub(crate) fn register(self: &Arc<Self>, stream: Weak<EventStream>) -> Registered {
-        let mut streams = self.lock();
+        let mut streams = self.streams.lock();
         streams.0 += 1;
         let number = streams.0;
         streams.1.insert(number, stream);
@@ -52,17 +53,13 @@ impl UnreadReplies {
     }
 
     fn longest_stalled(&self) -> Option<Arc<EventStream>> {
-        let streams: Vec<_> = self.lock().1.values().filter_map(Weak::upgrade).collect();
+        let streams: Vec<_> = self.streams.lock().1.values().filter_map(Weak::upgrade).collect();
         streams.into_iter().max_by_key(|stream| stream.stalled_for())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Weak<EventStream>>)> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.replies.lock().1.remove(&self.number);
+        self.replies.streams.lock().1.remove(&self.number);
     }
 }

@@ -8,11 +8,12 @@
 use std::{
     future::Future,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use pintle_engine::{Engine, Incoming};
 use pintle_rpc::{Opened, RequestId};
 use pintle_tool::{CancelReason, ProgressSink};
@@ -314,7 +315,7 @@ impl<R: ReplyTo> Bridge<R> {
 
     /// Takes no more. What was taken is still answered; who only listens is released.
     pub(crate) fn close(&self) {
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = self.sender.lock().take();
         let listener = |number: i64, call: &PendingCall<McpCall<R>>| {
             call.answer.as_ref().is_some_and(|answer| answer._unanswered.listens).then_some(number)
         };
@@ -338,7 +339,7 @@ impl<R: ReplyTo> Bridge<R> {
     }
 
     fn sender(&self) -> Option<mpsc::Sender<ClientJsonRpcMessage>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.sender.lock().clone()
     }
 
     /// Takes the answered request out of the registry. `None` if its client has cancelled it and wants no reply.

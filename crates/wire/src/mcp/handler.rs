@@ -1,13 +1,9 @@
 //! The protocol's methods, answered from the engine.
 
-use std::{
-    future::Future,
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, OptionFuture};
+use parking_lot::Mutex;
 use pintle_contract::{Fault, Meta, Scopes, Stage};
 use pintle_engine::{ArgumentReading, Call, Catalogue, Engine, Outcome, Reply, Target};
 use pintle_tool::{CallContext, CancelReason, Resources, block_in_place_if};
@@ -111,7 +107,7 @@ impl McpHandler {
     /// The tools as they are now.
     fn tools(&self) -> ToolView {
         let now = self.0.engine.catalogue();
-        let mut tools = self.0.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.0.tools.lock();
         if !Arc::ptr_eq(&tools.catalogue, &now) {
             *tools = ToolView::new(now, self.0.options.tool_names);
         }

@@ -1,7 +1,8 @@
 //! What travels with an MCP request through the SDK, from the bridge to the handler and back.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pintle_contract::Meta;
 use pintle_engine::{Incoming, Reservation};
 use pintle_tool::{Caller, Cancel, ProgressSink};
@@ -79,12 +80,12 @@ impl McpRequest {
 
     /// Takes the message if no handler has taken it.
     pub(crate) fn take_unanswered(&self) -> Option<Incoming> {
-        self.0.incoming.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.incoming.lock().take()
     }
 
     /// Who sent the message and what cancels it, until it is taken.
     pub(crate) fn caller_and_cancel(&self) -> Option<(Arc<Caller>, Arc<Cancel>)> {
-        let incoming = self.0.incoming.lock().unwrap_or_else(PoisonError::into_inner);
+        let incoming = self.0.incoming.lock();
         incoming.as_ref().map(|incoming| (Arc::clone(incoming.caller()), Arc::clone(incoming.cancel())))
     }
 
@@ -95,17 +96,17 @@ impl McpRequest {
 
     /// Leaves something for the bridge, which writes the reply.
     pub(crate) fn hold(&self, reply: HeldReply) {
-        *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = reply;
+        *self.0.held.lock() = reply;
     }
 
     /// Leaves a result for the bridge, beside the memory that is reserved for it.
     pub(crate) fn hold_body(&self, body: ResultBody) {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).body = Some(body);
+        self.0.held.lock().body = Some(body);
     }
 
     /// What was left for the bridge.
     pub(crate) fn take_held(&self) -> HeldReply {
-        std::mem::take(&mut self.0.held.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.held.lock())
     }
 
     /// What the envelope says about the request.

@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use axum::{body::Body, http::Response};
+use parking_lot::{Mutex, MutexGuard};
 use pintle_engine::Engine;
 use pintle_rpc::RequestId;
 use pintle_tool::CancelReason;
@@ -171,13 +172,13 @@ impl Session {
 
     /// The session was used just now.
     pub(crate) fn touch(&self) {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_used.lock() = Instant::now();
     }
 
     /// Since when nobody has used the session; none while something runs or listens.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let is_idle = self.bridge.is_idle() && !self.standalone.has_reader();
-        is_idle.then(|| *self.last_used.lock().unwrap_or_else(PoisonError::into_inner))
+        is_idle.then(|| *self.last_used.lock())
     }
 
     /// Evicts replies that nobody has come for.
@@ -204,7 +205,7 @@ impl Session {
     }
 
     fn streams(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<EventStream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        self.streams.lock()
     }
 }
 

@@ -1,11 +1,8 @@
 //! All sessions of a server.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use pintle_engine::Engine;
 use pintle_tool::CancelReason;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +31,7 @@ impl Sessions {
         service: &dyn McpService,
         unread: Arc<UnreadReplies>,
     ) -> Option<Arc<Session>> {
-        let mut sessions = self.lock();
+        let mut sessions = self.sessions.lock();
         if sessions.len() >= MOST {
             let idle = sessions.values().filter_map(|session| Some((session.idle_since()?, session)));
             let longest = idle.min_by_key(|(since, _)| *since).map(|(_, session)| Arc::clone(session))?;
@@ -44,7 +41,7 @@ impl Sessions {
         let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
         let all = Arc::clone(self);
         let session = Session::open(Arc::clone(&id), engine, service, unread, move |session| {
-            all.lock().remove(&session.id);
+            all.sessions.lock().remove(&session.id);
         });
         sessions.insert(id, Arc::clone(&session));
         Some(session)
@@ -52,7 +49,7 @@ impl Sessions {
 
     /// The session with this id.
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).cloned();
+        let session = self.sessions.lock().get(id).cloned();
         if let Some(session) = &session {
             session.touch();
         }
@@ -61,7 +58,7 @@ impl Sessions {
 
     /// Ends a session. `false` if there is none with this id.
     pub(crate) fn end(&self, id: &str) -> bool {
-        let session = self.lock().remove(id);
+        let session = self.sessions.lock().remove(id);
         session.is_some_and(|session| {
             session.end();
             true
@@ -69,7 +66,7 @@ impl Sessions {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.lock().len()
+        self.sessions.lock().len()
     }
 
     /// Takes no more requests in any session, and closes the streams that belong to none.
@@ -104,10 +101,6 @@ impl Sessions {
     }
 
     fn all(&self) -> Vec<Arc<Session>> {
-        self.lock().values().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock().values().cloned().collect()
     }
 }

@@ -9,12 +9,13 @@ pub(crate) use reader::{ReadStyle, Reader, ReplyBody, Watch};
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::http::StatusCode;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use pintle_engine::Reservation;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -112,12 +113,12 @@ impl EventStream {
 
     /// The connection that reads from here on.
     pub(crate) fn read_by(&self, connection: Option<CancellationToken>) {
-        self.lock().connection = connection;
+        self.state.lock().connection = connection;
     }
 
     /// Evicts the reply: drops it, and closes the connection of whoever should read it.
     pub(crate) fn evict(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.events.clear();
         state.reserved = None;
         state.ended.get_or_insert_with(Instant::now);
@@ -136,7 +137,7 @@ impl EventStream {
 
     /// Adds an event. Nothing can follow the reply.
     pub(crate) fn push(&self, frame: String) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ended.is_some() {
             return;
         }
@@ -157,7 +158,7 @@ impl EventStream {
     pub(crate) fn reply(self: &Arc<Self>, frame: String, status: StatusCode, mut reservation: Reservation) {
         reservation.shrink_to(frame.capacity());
         let registered = self.unread.register(Arc::downgrade(self));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ended.is_some() {
             return;
         }
@@ -172,68 +173,68 @@ impl EventStream {
 
     /// The reader has taken a piece of the reply.
     fn note_progress(&self) {
-        self.lock().progress = Some(Instant::now());
+        self.state.lock().progress = Some(Instant::now());
     }
 
     /// How long nobody has taken anything of the reply.
     pub(crate) fn stalled_for(&self) -> Duration {
-        self.lock().progress.map_or(Duration::ZERO, |progress| progress.elapsed())
+        self.state.lock().progress.map_or(Duration::ZERO, |progress| progress.elapsed())
     }
 
     /// Ends without a reply.
     pub(crate) fn end(&self) {
-        self.lock().ended.get_or_insert_with(Instant::now);
+        self.state.lock().ended.get_or_insert_with(Instant::now);
         self.changed.notify_waiters();
     }
 
     /// Sends the reader away; it may come back.
     pub(crate) fn send_reader_away(&self) {
-        self.lock().reader = 0;
+        self.state.lock().reader = 0;
         self.changed.notify_waiters();
     }
 
     /// Since when there is nothing more to come.
     pub(crate) fn ended(&self) -> Option<Instant> {
-        self.lock().ended
+        self.state.lock().ended
     }
 
     pub(crate) fn has_reader(&self) -> bool {
-        self.lock().reader != 0
+        self.state.lock().reader != 0
     }
 
     /// The last event that was handed to a reader.
     pub(crate) fn delivered(&self) -> u64 {
-        self.lock().delivered
+        self.state.lock().delivered
     }
 
     /// How many events there have been.
     pub(crate) fn count(&self) -> u64 {
-        self.lock().count
+        self.state.lock().count
     }
 
     /// How many readers there have been.
     pub(crate) fn readers(&self) -> u64 {
-        self.lock().readers
+        self.state.lock().readers
     }
 
     /// Whether somebody has read it to the end.
     pub(crate) fn was_read(&self) -> bool {
-        self.lock().was_read
+        self.state.lock().was_read
     }
 
     #[cfg(test)]
     fn bytes(&self) -> usize {
-        self.lock().events.iter().map(|event| event.json.len()).sum()
+        self.state.lock().events.iter().map(|event| event.json.len()).sum()
     }
 
     /// The reply may be a refusal for want of a scope, whose status is another, until [`EventStream::authorized`].
     pub(crate) fn await_authorization(&self) {
-        self.lock().awaits_authorization = true;
+        self.state.lock().awaits_authorization = true;
     }
 
     /// No scope is missing: the response may begin.
     pub(crate) fn authorized(&self) {
-        self.lock().awaits_authorization = false;
+        self.state.lock().awaits_authorization = false;
         self.changed.notify_waiters();
     }
 
@@ -243,7 +244,7 @@ impl EventStream {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             {
-                let state = self.lock();
+                let state = self.state.lock();
                 if !state.awaits_authorization || state.count > 0 || state.ended.is_some() {
                     return;
                 }
@@ -258,7 +259,7 @@ impl EventStream {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             {
-                let state = self.lock();
+                let state = self.state.lock();
                 match (state.events.front(), state.ended) {
                     (Some(only), Some(_)) if state.count == 1 => {
                         return Beginning::Reply(state.status, only.json.clone());
@@ -278,7 +279,7 @@ impl EventStream {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             {
-                let state = self.lock();
+                let state = self.state.lock();
                 if state.ended.is_some() {
                     return state.events.back().map(|event| (state.status, event.json.clone()));
                 }
@@ -289,17 +290,13 @@ impl EventStream {
 
     /// Reads the events after the given one. Whoever read before reads no more.
     pub(crate) fn read(self: &Arc<Self>, after: u64, style: ReadStyle) -> Reader {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.readers += 1;
         state.reader = state.readers;
         let generation = state.reader;
         drop(state);
         self.changed.notify_waiters();
         Reader::new(Arc::clone(self), generation, after, style)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StreamState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -373,9 +370,9 @@ mod tests {
         let connection = CancellationToken::new();
         stream.read_by(Some(connection.clone()));
         stream.reply("x".repeat(1 << 20), StatusCode::OK, Reservation::default());
-        assert!(stream.lock().reserved.is_some());
+        assert!(stream.state.lock().reserved.is_some());
         text(stream.read(0, ReadStyle::default())).await;
-        assert!(stream.was_read() && stream.lock().reserved.is_none() && stream.bytes() == 0);
+        assert!(stream.was_read() && stream.state.lock().reserved.is_none() && stream.bytes() == 0);
         stream.evict();
         assert!(!connection.is_cancelled());
     }
@@ -386,7 +383,7 @@ mod tests {
         for _ in 0..10 * HELD {
             stream.push("{}".into());
         }
-        assert_eq!(stream.lock().events.len(), HELD);
+        assert_eq!(stream.state.lock().events.len(), HELD);
         for _ in 0..10 {
             stream.push("x".repeat(HELD_BYTES / 2));
         }

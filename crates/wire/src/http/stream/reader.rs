@@ -151,7 +151,7 @@ impl Reader {
             let (after, retry) = (self.after, RETRY.as_millis());
             self.pieces.push_back(format!("id: {number}-{after}\nretry: {retry}\ndata: \n\n").into());
         }
-        let mut state = self.stream.lock();
+        let mut state = self.stream.state.lock();
         if state.reader != self.generation {
             self.is_finished = true;
             return;
@@ -219,7 +219,7 @@ impl http_body::Body for ReplyBody {
 impl Drop for Reader {
     fn drop(&mut self) {
         let is_finished = self.is_finished && self.pieces.is_empty();
-        let mut state = self.stream.lock();
+        let mut state = self.stream.state.lock();
         if state.reader == self.generation {
             state.reader = 0;
             state.connection = None;

@@ -1,12 +1,9 @@
 //! How a call becomes a task.
 
-use std::{
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use pintle_contract::{ErrorCode, Fault, Stage};
 use pintle_engine::Reply;
 use pintle_tool::{Cancel, ProgressEvent, ProgressSink};
@@ -255,7 +252,7 @@ struct ProgressState {
 impl TaskProgress {
     /// Reports to a task from here on. Returns the latest message.
     fn follow(&self, store: &Arc<TaskStore>, id: &Arc<str>) -> Option<String> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.task = Some((Arc::clone(store), Arc::clone(id)));
         let latest = state.latest.take();
         if let Some(message) = &latest {
@@ -267,7 +264,7 @@ impl TaskProgress {
 
 impl ProgressSink for TaskProgress {
     fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         match &state.task {
             Some((store, id)) => store.report(id, &event.message),
             None => {

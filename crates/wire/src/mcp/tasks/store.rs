@@ -1,14 +1,9 @@
 //! The tasks of a server: who may ask for each, how far it is, and what came of it.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 use pintle_contract::{Fault, Stage};
 use pintle_engine::Engine;
 use pintle_tool::{Cancel, CancelReason};
@@ -345,7 +340,7 @@ impl TaskStore {
 
     /// The tasks, without those that have expired.
     fn lock_and_purge(&self) -> MutexGuard<'_, TaskTable> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.tasks.retain(|_, task| task.is_running || !task.is_expired());
         state
     }
