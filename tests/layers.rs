@@ -1,4 +1,4 @@
-//! The layers of ARCHITECTURE.md: a crate depends only on crates below it.
+//! The layers of ARCHITECTURE.md: a crate depends only on crates below it, and none needs a newer compiler than promised.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
@@ -17,15 +17,22 @@ const LAYERS: &[&[&str]] = &[
     &["pintle-contract"],
 ];
 
-/// The dependencies within the workspace, of every kind: for building, for tests and for build scripts.
-fn dependencies() -> BTreeMap<String, Vec<String>> {
+/// What `cargo metadata` prints, with these arguments.
+fn metadata(arguments: &[&str]) -> Value {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--manifest-path"])
+        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .args(arguments)
+        .arg("--manifest-path")
         .arg(manifest)
         .output()
         .expect("cargo runs");
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata");
+    serde_json::from_slice(&output.stdout).expect("metadata")
+}
+
+/// The dependencies within the workspace, of every kind: for building, for tests and for build scripts.
+fn dependencies() -> BTreeMap<String, Vec<String>> {
+    let metadata = metadata(&["--no-deps"]);
     let packages = metadata["packages"].as_array().expect("packages");
     let name = |value: &Value| value["name"].as_str().expect("a name").to_owned();
     let names: Vec<_> = packages.iter().map(name).collect();
@@ -76,5 +83,21 @@ fn what_a_toolset_implements_needs_no_metrics_and_no_validator() {
         for unwanted in ["prometheus ", "jsonschema ", "rmcp ", "axum "] {
             assert!(!tree.lines().any(|line| line.starts_with(unwanted)), "{name} needs {unwanted}");
         }
+    }
+}
+
+#[test]
+fn no_dependency_needs_a_newer_compiler_than_the_oldest_that_is_supported() {
+    let version =
+        |text: &str| text.split('.').map(|part| part.parse::<u64>().expect("a number")).collect::<Vec<_>>();
+    let metadata = metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let packages = metadata["packages"].as_array().expect("packages");
+    let own = packages.iter().find(|package| package["name"] == "pintle").expect("pintle");
+    let promised = own["rust_version"].as_str().expect("a version");
+    for package in packages {
+        let Some(needed) = package["rust_version"].as_str() else { continue };
+        let mut promised = version(promised);
+        promised.resize(3, 0);
+        assert!(version(needed) <= promised, "{} needs Rust {needed}", package["name"]);
     }
 }

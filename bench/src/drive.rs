@@ -15,6 +15,12 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
+/// The version of the binary under test, with its commit.
+pub fn version() -> String {
+    let output = Command::new(binary("pintle")).arg("--version").output().expect("pintle starts");
+    String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("pintle ").to_owned()
+}
+
 /// `pintle-conformance serve`, for its echo tool, with a root, a state folder and a ready file of its own.
 pub fn pintle(folder: &Path) -> Command {
     let root = folder.join("root");

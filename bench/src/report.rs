@@ -1,6 +1,6 @@
 //! The table of ratios, and the same as JSON.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, thread};
 
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ pub enum Bar {
     AtLeast(f64),
     AtMost(f64),
     Below(f64),
-    /// Nothing: the figure is told, not judged.
-    Told,
+    /// Nothing: the figure is reported, not judged.
+    Reported,
 }
 
 impl Bar {
@@ -38,7 +38,7 @@ impl Bar {
             Self::AtLeast(bar) => Some(figure >= bar),
             Self::AtMost(bar) => Some(figure <= bar),
             Self::Below(bar) => Some(figure < bar),
-            Self::Told => None,
+            Self::Reported => None,
         }
     }
 
@@ -47,7 +47,7 @@ impl Bar {
             Self::AtLeast(bar) => format!("at least {bar}"),
             Self::AtMost(bar) => format!("at most {bar}"),
             Self::Below(bar) => format!("below {bar}"),
-            Self::Told => String::new(),
+            Self::Reported => String::new(),
         }
     }
 }
@@ -59,7 +59,7 @@ impl Report {
         self.rows.push(Row { name: name.to_owned(), ours, peer, figure, bar });
     }
 
-    /// Adds a row for readings that were taken in turn: the figure, which is given back, is the middle of the ratios of
+    /// Adds a row for readings that were taken in turn: the figure, which is returned, is the median of the ratios of
     /// the rounds.
     pub fn compare(
         &mut self,
@@ -81,7 +81,7 @@ impl Report {
 
     /// Adds a row for what could not be measured here.
     pub fn leave_out(&mut self, name: &str, why: &str) {
-        self.add(name, String::new(), why.to_owned(), f64::NAN, Bar::Told);
+        self.add(name, String::new(), why.to_owned(), f64::NAN, Bar::Reported);
     }
 
     /// Notes that something is wrong, not slow.
@@ -90,7 +90,7 @@ impl Report {
         self.failures.push(what.to_owned());
     }
 
-    /// Whether nothing is wrong; a bar that is not met is told in the table and no more.
+    /// Whether nothing is wrong; a bar that is not met only shows in the table.
     pub fn is_sound(&self) -> bool {
         self.failures.is_empty()
     }
@@ -114,6 +114,7 @@ impl Report {
         }
     }
 
+    /// Writes the table as JSON, with what was measured and when.
     pub fn write(&self, path: &Path) {
         let rows: Vec<Value> = self
             .rows
@@ -125,7 +126,15 @@ impl Report {
                 })
             })
             .collect();
-        fs::write(path, format!("{:#}\n", json!({ "rows": rows, "failures": self.failures })))
-            .expect("the report can be written");
+        let report = json!({
+            "date": today(), "pintle": drive::version(), "cores": thread::available_parallelism().map_or(0, usize::from),
+            "rows": rows, "failures": self.failures,
+        });
+        fs::write(path, format!("{report:#}\n")).expect("the report can be written");
     }
+}
+
+/// The date, in UTC.
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

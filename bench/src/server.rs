@@ -29,7 +29,7 @@ impl Server {
 
     /// Processor time so far, in the kernel's ticks of 10 ms.
     fn processor_time(&self) -> Duration {
-        let stat = self.told("stat");
+        let stat = self.proc_file("stat");
         let (_, fields) = stat.rsplit_once(')').expect("a name in brackets");
         let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse::<u64>().expect("ticks"));
         let (user, system) = (ticks.next().expect("user time"), ticks.next().expect("system time"));
@@ -38,13 +38,13 @@ impl Server {
 
     /// The most memory that was resident at any time so far, in MiB.
     pub fn peak_mebibytes(&self) -> f64 {
-        let status = self.told("status");
+        let status = self.proc_file("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("peak memory");
         line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
     }
 
-    /// What the kernel tells of the process.
-    fn told(&self, what: &str) -> String {
+    /// A file of the process below `/proc`.
+    fn proc_file(&self, what: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{what}", self.child.id())).expect("a process that runs")
     }
 }

@@ -59,7 +59,7 @@ pub fn run(report: &mut Report, workspace: &Workspace, file: &LargeFile, quick: 
         format!("{before:.1} to {after:.1} MiB"),
         String::new(),
         after - before,
-        Bar::Told,
+        Bar::Reported,
     );
 }
 

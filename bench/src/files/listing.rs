@@ -48,7 +48,7 @@ pub fn run(report: &mut Report, quick: bool) {
         }
         let name = format!("{what}: {count} entries, against a loop of readdir and lstat");
         let shown = |figure: f64| format!("{figure:.1} ms, {:.0}/s", count as f64 * 1000.0 / figure);
-        report.compare(&name, &shown, &ours, &peer, Bar::Told);
+        report.compare(&name, &shown, &ours, &peer, Bar::Reported);
     }
 }
 

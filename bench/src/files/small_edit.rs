@@ -29,7 +29,7 @@ const EDITED: usize = 34;
 
 pub fn run(report: &mut Report, quick: bool) {
     for (is_synced, what, bar) in
-        [(true, "with fsync", Bar::AtLeast(0.7)), (false, "without fsync", Bar::Told)]
+        [(true, "with fsync", Bar::AtLeast(0.7)), (false, "without fsync", Bar::Reported)]
     {
         let name = format!("1 KiB edits, {what}, against the same system calls in C");
         let workspace = Workspace::new();

@@ -110,7 +110,7 @@ fn tell(report: &mut Report, in_flight: usize, readings: &Readings) {
     let peer = rates(&readings.peer);
     let (mcp_bar, direct_bar, direct_name) = match in_flight {
         1 => (Bar::AtLeast(2.5), Bar::AtLeast(5.0), "direct"),
-        _ => (Bar::AtLeast(1.8), Bar::Told, "direct, pipelined"),
+        _ => (Bar::AtLeast(1.8), Bar::Reported, "direct, pipelined"),
     };
     let name = |dialect: &str, what: &str| format!("1 KiB read, {dialect}, {in_flight} in flight: {what}");
     let mut tell = |dialect: &str, ours: &[Reading], bar| {
@@ -128,7 +128,7 @@ fn tell(report: &mut Report, in_flight: usize, readings: &Readings) {
         let (ours, peer) = (mean(ours), mean(&readings.peer));
         let shown = |figure: f64| format!("{figure:.1} µs");
         let what = "server's processor time a call";
-        report.add(&name(dialect, what), shown(ours), shown(peer), ours / peer, Bar::Told);
+        report.add(&name(dialect, what), shown(ours), shown(peer), ours / peer, Bar::Reported);
     };
     tell("MCP", &readings.mcp, mcp_bar);
     tell(direct_name, &readings.direct, direct_bar);

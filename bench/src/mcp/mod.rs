@@ -100,17 +100,17 @@ fn measure(report: &mut Report, case: &Case, rounds: usize) {
     }
     let mut add = |what: &str, unit: &dyn Fn(f64) -> String, of: fn(&Reading) -> f64, bar| {
         let (ours, peer): (Vec<_>, Vec<_>) = (ours.iter().map(of).collect(), peer.iter().map(of).collect());
-        let bar = if case.has_bar { bar } else { Bar::Told };
+        let bar = if case.has_bar { bar } else { Bar::Reported };
         report.compare(&format!("{}: {what}", case.name), unit, &ours, &peer, bar);
     };
     add("calls", &|figure| format!("{figure:.0}/s"), |reading| reading.calls_a_second, Bar::AtLeast(0.8));
-    let tail = if case.clients > 1 { Bar::AtMost(1.5) } else { Bar::Told };
+    let tail = if case.clients > 1 { Bar::AtMost(1.5) } else { Bar::Reported };
     add("p99", &|figure| format!("{figure:.2} ms"), |reading| reading.p99, tail);
     add(
         "server's processor time a call",
         &|figure| format!("{figure:.1} µs"),
         |reading| reading.processor,
-        Bar::Told,
+        Bar::Reported,
     );
 }
 

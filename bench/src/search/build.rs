@@ -37,7 +37,7 @@ pub fn run(bench: &mut Bench<'_>, pintle: &Pintle, rounds: usize) -> f64 {
             bench.report.compare(&name, &seconds, &readings(of), &peer, tree.bar(Bar::AtMost(bar)));
         } else {
             let name = tree.row(&format!("{what} ready, in s"));
-            bench.report.add(&name, seconds(middle(of)), String::new(), middle(of) / 1000.0, Bar::Told);
+            bench.report.add(&name, seconds(middle(of)), String::new(), middle(of) / 1000.0, Bar::Reported);
         }
     }
     let sizes: [(_, Figure, _); 2] =

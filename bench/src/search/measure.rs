@@ -29,10 +29,10 @@ fn measure(bench: &mut Bench<'_>, pintle: &Pintle, group: &Group) {
         bench.report.leave_out(&name, "there is no csearch");
         return;
     }
-    let bar = if group.is_judged { bench.tree.bar(group.bar) } else { Bar::Told };
+    let bar = if group.is_judged { bench.tree.bar(group.bar) } else { Bar::Reported };
     let (mut figures, is_single) = (Vec::new(), group.queries.len() == 1);
     for query in &group.queries {
-        figures.extend(compare(bench, pintle, group, query, if is_single { bar } else { Bar::Told }));
+        figures.extend(compare(bench, pintle, group, query, if is_single { bar } else { Bar::Reported }));
     }
     let worst = if is_time(group) { f64::max } else { f64::min };
     if let (Some(figure), false) = (figures.into_iter().reduce(worst), is_single) {

@@ -47,7 +47,7 @@ pub fn run(bench: &mut Bench<'_>, full: f64) {
     }
     let (seen, refreshed) = (drive::median(seen), drive::median(refreshed));
     let name = tree.row(&format!("{} changed files seen after, in ms", files.len()));
-    bench.report.add(&name, shown_milliseconds(seen), String::new(), seen, Bar::Told);
+    bench.report.add(&name, shown_milliseconds(seen), String::new(), seen, Bar::Reported);
     let name = tree.row(&format!("refresh after {} changed files, in % of a full build", files.len()));
     let (ours, whole) = (shown_milliseconds(refreshed), shown_milliseconds(full));
     bench.report.add(&name, ours, whole, 100.0 * refreshed / full, tree.bar(Bar::AtMost(5.0)));

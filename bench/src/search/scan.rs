@@ -33,7 +33,7 @@ pub fn run(bench: &mut Bench<'_>, pintle: &Pintle, full: f64) {
 
 /// A bar holds for trees of sources, whatever their size.
 fn bar(bench: &Bench<'_>, most: f64) -> Bar {
-    if bench.quick || !bench.tree.suits_codesearch { Bar::Told } else { Bar::AtMost(most) }
+    if bench.quick || !bench.tree.suits_codesearch { Bar::Reported } else { Bar::AtMost(most) }
 }
 
 /// Whole processes.

@@ -28,7 +28,7 @@ impl Tree {
 
     /// A bar that holds for the tree; elsewhere the figure is told.
     pub fn bar(&self, bar: Bar) -> Bar {
-        if self.is_judged { bar } else { Bar::Told }
+        if self.is_judged { bar } else { Bar::Reported }
     }
 
     /// A row's name.
