@@ -394,3 +394,77 @@ fn a_long_call_on_a_pipe_becomes_a_task_in_2026_07_28_too() {
     assert_eq!(ask("tasks/get", json!({"taskId": id}))["status"], json!("cancelled"));
     server.finish();
 }
+
+#[test]
+fn a_call_that_runs_when_the_input_ends_is_answered_with_its_result_and_not_with_a_task() {
+    // Longer than the two seconds after which a call becomes a task.
+    let mut server = with_tools([("slow", &shell("sleep 3; echo done"))]).start();
+    server.send(&modern(json!(1), "tools/call", declaring(call("slow"))));
+    server.close_stdin();
+    let reply = server.frame();
+    assert_eq!(reply["result"]["structuredContent"]["stdout"], json!("done\n"), "{reply}");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn a_ping_and_a_cancel_do_not_wait_behind_requests_that_wait_for_results() {
+    let marker = marker();
+    let mut server = with_tools([("endless", &endless(&marker))]).start();
+    let mut client = legacy_on_pipe(&mut server);
+    let task = client.task(&mut server, "endless", json!({}));
+    for number in 0..400 {
+        client.send(&mut server, 1000 + number, "tasks/result", json!({"taskId": task["taskId"]}));
+    }
+    client.send(&mut server, 2, "ping", json!({}));
+    client.send(&mut server, 3, "tasks/cancel", json!({"taskId": task["taskId"]}));
+    // Nobody ends the task but the cancel, so it was read although all those before it wait.
+    let (mut refused, mut pongs, mut cancels) = (0, 0, 0);
+    for _ in 0..402 {
+        let reply = server.frame();
+        match reply["id"].as_i64() {
+            Some(2) => pongs += 1,
+            Some(3) => cancels += 1,
+            _ => refused += i32::from(reply["error"]["data"]["code"] == "QUEUE_OVERLOADED"),
+        }
+    }
+    assert_eq!((pongs, cancels), (1, 1));
+    assert!(refused > 0, "only so many requests may wait for results");
+    until_gone(&marker);
+}
+
+#[test]
+fn a_request_that_waits_for_a_result_can_be_cancelled_and_has_a_deadline() {
+    let marker = marker();
+    let mut server =
+        with_tools([("endless", &endless(&marker))]).args(["--timeout", "1s,endless=60s"]).start();
+    let mut client = legacy_on_pipe(&mut server);
+    let task = client.task(&mut server, "endless", json!({}));
+    let waiting = json!({"taskId": task["taskId"]});
+    client.send(&mut server, 7, "tasks/result", waiting.clone());
+    server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}));
+    let reply = server.frame();
+    assert_eq!((&reply["id"], &reply["error"]["data"]["code"]), (&json!(7), &json!("CANCELLED")), "{reply}");
+    let status = client.ask(&mut server, "tasks/get", waiting.clone());
+    assert_eq!(status["result"]["status"], json!("working"), "{status}");
+    let late = client.ask(&mut server, "tasks/result", waiting);
+    assert_eq!(late["error"]["data"]["code"], json!("TOOL_TIMEOUT"), "{late}");
+}
+
+#[test]
+fn a_call_that_is_refused_makes_no_task() {
+    let mut server = with_tools([("slow", &shell("echo done"))]).start();
+    let mut client = legacy_on_pipe(&mut server);
+    let mut ask = |name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments, "task": {}});
+        client.ask(&mut server, "tools/call", params)
+    };
+    let wrong = ask("slow", json!({"unknown": 1}));
+    assert_eq!((&wrong["result"]["isError"], wrong["result"].get("task")), (&json!(true), None), "{wrong}");
+    let cannot = ask("text_read", json!({"path": "a"}));
+    assert_eq!(cannot["error"]["code"], json!(-32601), "{cannot}");
+    assert_eq!(cannot["error"]["message"], json!("this tool cannot be called as a task"), "{cannot}");
+    let unknown = ask("nothing", json!({}));
+    assert_eq!(unknown["error"]["code"], json!(-32602), "{unknown}");
+    let listed = client.ask(&mut server, "tasks/list", json!({}));
+    assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
+}

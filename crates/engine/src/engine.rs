@@ -119,8 +119,8 @@ impl Engine {
 
     /// How many calls can run or wait.
     pub fn capacity(&self) -> usize {
-        // Tools, and those that run processes.
-        2 * (self.options.running + self.options.waiting)
+        // Tools, those that run processes, and those that wait for another call with their idempotency key.
+        2 * (self.options.running + self.options.waiting) + self.options.waiting
     }
 
     /// The memory of replies.

@@ -2,12 +2,15 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use parking_lot::Mutex;
-use pintle_contract::{ErrorCode, Fault, Fingerprint};
+use pintle_contract::{ErrorCode, Fault, Fingerprint, Stage};
 use tokio::{sync::watch, time::Instant};
 
 use crate::outcome::Outcome;
@@ -21,6 +24,8 @@ const ENTRY_OVERHEAD: usize = 512;
 #[derive(Default)]
 pub(crate) struct IdempotencyStore {
     state: Mutex<State>,
+    /// How many calls wait for the outcome of another one.
+    waiting: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -58,17 +63,39 @@ pub(crate) enum Known<'a> {
 }
 
 impl IdempotencyStore {
-    /// Looks the key up; waits while the first call with it is still running. Dropping the future
-    /// gives up waiting.
-    pub(crate) async fn look_up(&self, key: Key, call: Fingerprint) -> Result<Known<'_>, Fault> {
+    /// Looks the key up; waits while the first call with it is still running, unless `most_waiting` calls do so already.
+    /// Dropping the future gives up waiting.
+    pub(crate) async fn look_up(
+        &self,
+        key: Key,
+        call: Fingerprint,
+        most_waiting: usize,
+    ) -> Result<Known<'_>, Fault> {
+        let mut waiting = None;
         loop {
             let mut running = match self.try_look_up(&key, call)? {
                 Found::Known(known) => return Ok(known),
                 Found::Running(running) => running,
             };
+            if waiting.is_none() {
+                waiting = Some(self.begin_waiting(most_waiting)?);
+            }
             // The sender never sends: it is dropped when the first call has ended.
             let _ = running.changed().await;
         }
+    }
+
+    fn begin_waiting(&self, most: usize) -> Result<Waiting<'_>, Fault> {
+        let waiting = Waiting(self);
+        if self.waiting.fetch_add(1, Ordering::AcqRel) < most {
+            return Ok(waiting);
+        }
+        Err(Fault::new(
+            ErrorCode::QueueOverloaded,
+            format!("{most} calls wait for another call with the same idempotency key; no more can wait"),
+        )
+        .at(Stage::Admission)
+        .hint("try again in a moment; one call with a key is enough"))
     }
 
     fn try_look_up(&self, key: &Key, call: Fingerprint) -> Result<Found<'_>, Fault> {
@@ -95,6 +122,15 @@ impl IdempotencyStore {
         let entry = StoredCall { call, attempts: 1, outcome: CallState::Running(running) };
         state.entries.insert(key.clone(), entry);
         Ok(Found::Known(Known::Nothing(Ticket { store: self, key: key.clone(), _ended: ended })))
+    }
+}
+
+/// A call that waits for the outcome of another one, until this is dropped.
+struct Waiting<'a>(&'a IdempotencyStore);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -171,7 +207,7 @@ mod tests {
     }
 
     async fn run(store: &IdempotencyStore, name: &str, outcome: Outcome) {
-        match store.look_up(key(name), call(json!(1))).await.expect("no conflict") {
+        match store.look_up(key(name), call(json!(1)), 9).await.expect("no conflict") {
             Known::Nothing(ticket) => ticket.finish(&outcome),
             Known::Outcome { .. } => panic!("unexpectedly known"),
         }
@@ -181,14 +217,14 @@ mod tests {
     async fn a_finished_call_answers_from_the_store_and_other_arguments_conflict() {
         let store = IdempotencyStore::default();
         run(&store, "k", Outcome::success(&json!({"n": 1}))).await;
-        match store.look_up(key("k"), call(json!(1))).await.expect("no conflict") {
+        match store.look_up(key("k"), call(json!(1)), 9).await.expect("no conflict") {
             Known::Outcome { outcome, attempt } => {
                 assert!(matches!(outcome, Outcome::Success(json) if json.get() == r#"{"n":1}"#));
                 assert_eq!(attempt, 2);
             }
             Known::Nothing(_) => panic!("forgotten"),
         }
-        let refused = store.look_up(key("k"), call(json!(2))).await.err().expect("conflict");
+        let refused = store.look_up(key("k"), call(json!(2)), 9).await.err().expect("conflict");
         assert_eq!(refused.code, ErrorCode::Conflict);
     }
 
@@ -214,19 +250,19 @@ mod tests {
             Outcome::Declined(RawValue::from_string("{}".into()).expect("JSON").into(), failure),
         )
         .await;
-        let known = store.look_up(key("k"), call(json!(1))).await;
+        let known = store.look_up(key("k"), call(json!(1)), 9).await;
         assert!(matches!(known, Ok(Known::Outcome { .. })));
     }
 
     #[tokio::test]
     async fn who_waits_for_a_call_that_is_given_up_runs_it_again() {
         let store = Arc::new(IdempotencyStore::default());
-        let Ok(Known::Nothing(ticket)) = store.look_up(key("k"), call(json!(1))).await else {
+        let Ok(Known::Nothing(ticket)) = store.look_up(key("k"), call(json!(1)), 9).await else {
             panic!("fresh")
         };
         let waiter = tokio::spawn({
             let store = Arc::clone(&store);
-            async move { matches!(store.look_up(key("k"), call(json!(1))).await, Ok(Known::Nothing(_))) }
+            async move { matches!(store.look_up(key("k"), call(json!(1)), 9).await, Ok(Known::Nothing(_))) }
         });
         tokio::task::yield_now().await;
         drop(ticket);
@@ -245,7 +281,20 @@ mod tests {
         }
         assert!(store.state.lock().bytes <= KEPT_BYTES);
         run(&store, "a", Outcome::success(&json!(1))).await;
-        let last = store.look_up(key("c"), call(json!(1))).await;
+        let last = store.look_up(key("c"), call(json!(1)), 9).await;
         assert!(matches!(last, Ok(Known::Outcome { .. })));
+    }
+
+    #[tokio::test]
+    async fn only_so_many_calls_wait_for_another_one_with_their_key() {
+        let store = IdempotencyStore::default();
+        let first = store.look_up(key("k"), call(json!(1)), 1).await.expect("runs");
+        let mut second = std::pin::pin!(store.look_up(key("k"), call(json!(1)), 1));
+        assert!(futures_util::FutureExt::now_or_never(second.as_mut()).is_none());
+        let third = store.look_up(key("k"), call(json!(1)), 1).await.err().expect("refused");
+        assert_eq!(third.code, ErrorCode::QueueOverloaded);
+        drop(first);
+        assert!(matches!(second.await, Ok(Known::Nothing(_))));
+        assert_eq!(store.waiting.load(Ordering::Acquire), 0);
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     engine::Engine,
     outcome::{Outcome, Reply, json_size},
     record::Record,
-    run::{panicked, until_ended},
+    run::{Deadline, panicked, until_ended},
 };
 
 /// The way by which a message came, as the log names it.
@@ -224,10 +224,24 @@ impl Incoming {
         route: &'static str,
         work: impl FnOnce(CallContext) -> W,
     ) -> Result<(T, Reservation), Fault> {
+        self.query_after(route, async { Ok(0) }, work).await
+    }
+
+    /// The same for a question whose answer has to be waited for, or is large. `ready` waits without a slot and returns
+    /// about how many bytes the answer has: they are reserved before the work builds it, so that many such questions at
+    /// once do not take more memory than replies may.
+    pub async fn query_after<T: Serialize, W: Future<Output = Result<T, Fault>>>(
+        self,
+        route: &'static str,
+        ready: impl Future<Output = Result<usize, Fault>>,
+        work: impl FnOnce(CallContext) -> W,
+    ) -> Result<(T, Reservation), Fault> {
         let Self { engine, caller, cancel, record } = self;
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let run = async {
+            let expected = ready.await?;
+            let reserved = engine.budget.reserve(expected, &cancel).await?;
             let Admitted { slot, .. } = engine.queries.admit(&cancel, None).await?;
             let context = CallContext::new(CallParts {
                 caller,
@@ -241,10 +255,14 @@ impl Incoming {
             let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
             let answer = work.await.unwrap_or_else(|_| Err(panicked()))?;
             let bytes = json_size(&answer);
-            let reservation = engine.budget.reserve(bytes, &cancel).await?;
+            let reservation = match expected {
+                0 => engine.budget.reserve(bytes, &cancel).await?,
+                _ => reserved,
+            };
             Ok((answer, bytes, reservation))
         };
-        let (_, result) = until_ended(run, &cancel, engine.options.timeouts.default).await;
+        let deadline = Deadline::after(engine.options.timeouts.default);
+        let (_, result) = until_ended(run, &cancel, deadline).await;
         let result = cancel.finish().and(result);
         match result {
             Ok((answer, bytes, reservation)) => {
@@ -261,5 +279,46 @@ impl Incoming {
     /// The families of resources, for a [`Incoming::query`] about them.
     pub fn resources(&self) -> Arc<[Arc<dyn Resources>]> {
         self.engine.resources()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::{CallLog, Options};
+
+    fn receive(engine: &Arc<Engine>) -> Incoming {
+        let frame = br#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{}}"#;
+        match engine.receive(frame, &Arc::new(Caller::local()), &Transport::named("test")) {
+            Received::Request(incoming, _) => incoming,
+            _ => panic!("no request"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_answer_is_built_only_once_its_memory_is_reserved() {
+        const LARGE: usize = 8 << 20;
+        let options = Options { reply_memory: 2 * LARGE, ..Options::default() };
+        let engine = Engine::new(Vec::new(), Vec::new(), options, CallLog::off()).expect("an engine");
+        let engine = Arc::new(engine);
+        let built = Cell::new(0);
+        let query = || {
+            let work = |_| async {
+                built.set(built.get() + 1);
+                Ok("an answer")
+            };
+            receive(&engine).query_after("task", async { Ok(LARGE) }, work)
+        };
+        let (_, unread) = query().await.expect("the first has all the memory that it needs");
+        let mut second = Box::pin(query());
+        assert!((&mut second).now_or_never().is_none());
+        assert_eq!(built.get(), 1);
+        drop(unread);
+        second.await.expect("the first was read");
+        assert_eq!(built.get(), 2);
     }
 }

@@ -8,6 +8,7 @@ use pintle_tool::{
     Answer, CallContext, CallParts, Caller, Cancel, Prepared, Progress, block_in_place_if, result_too_large,
 };
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
     admission::Admitted,
@@ -29,6 +30,7 @@ struct Run<'a> {
     progress: Progress,
     reread: Vec<(String, String)>,
     reply_factor: usize,
+    deadline: Deadline,
 }
 
 impl Engine {
@@ -99,7 +101,8 @@ impl Engine {
         if let Some(progress) = &call.progress {
             progress.authorized();
         }
-        let ticket = match self.look_up(key, cancel).await {
+        let deadline = Deadline::after(self.options.timeouts.of(&*tool.tool));
+        let ticket = match self.look_up(key, cancel, deadline).await {
             Ok(None) => None,
             Ok(Some(Known::Nothing(ticket))) => Some(ticket),
             Ok(Some(Known::Outcome { outcome, attempt })) => {
@@ -111,7 +114,8 @@ impl Engine {
         };
         let name = &tool.tool.definition().name;
         let progress = Progress::new(call.progress, record.meta.progress_token.as_ref(), name);
-        let run = Run { work, caller, progress, reread: repairs.reread, reply_factor: call.reply_factor };
+        let (reread, reply_factor) = (repairs.reread, call.reply_factor);
+        let run = Run { work, caller, progress, reread, reply_factor, deadline };
         let reply = self.run(tool, run, cancel).await;
         // What really happened is kept for the key, also when a late cancel hides it from this reply.
         if let Some(ticket) = ticket {
@@ -128,24 +132,23 @@ impl Engine {
         }
     }
 
-    /// Step 6: what an idempotency key knows.
+    /// Step 6: what an idempotency key knows. Waiting for another call with the same key occupies no slot, but counts
+    /// as waiting: only as many may as may wait for a slot.
     async fn look_up(
         &self,
         key: Option<(Key, Fingerprint)>,
         cancel: &Cancel,
+        deadline: Deadline,
     ) -> Result<Option<Known<'_>>, Fault> {
         let Some((key, fingerprint)) = key else { return Ok(None) };
-        tokio::select! {
-            biased;
-            () = cancel.token().cancelled() => Err(cancel.cancelled_fault()),
-            known = self.idempotency.look_up(key, fingerprint) => known.map(Some),
-        }
+        let known = self.idempotency.look_up(key, fingerprint, self.options.waiting);
+        until_ended(known, cancel, deadline).await.1.map(Some)
     }
 
     /// Steps 7 to 9: waits for a slot, runs the tool and checks what it gives. The deadline is for all of
     /// it: a caller is not kept waiting by those before it either.
     async fn run(&self, tool: &Entry, run: Run<'_>, cancel: &Arc<Cancel>) -> Reply {
-        let Run { work, caller, progress, reread, reply_factor } = run;
+        let Run { work, caller, progress, reread, reply_factor, deadline } = run;
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
@@ -164,8 +167,7 @@ impl Engine {
             let answer = work.await.unwrap_or_else(|_| Err(panicked()))?;
             Ok((answer, result))
         };
-        let timeout = self.options.timeouts.of(&*tool.tool);
-        let (came_to_its_end, result) = until_ended(work, cancel, timeout).await;
+        let (came_to_its_end, result) = until_ended(work, cancel, deadline).await;
         progress.close(came_to_its_end);
         let (answer, result_permit) = match result {
             Ok(finished) => finished,
@@ -237,26 +239,40 @@ fn prepare<'a>(tool: &'a Entry, arguments: Value, caller: &Caller) -> Result<Pre
     Ok(work)
 }
 
-/// Resolves when the time is over, with the fault that says so.
-async fn missed_deadline(timeout: Duration) -> Fault {
-    if timeout.is_zero() {
-        return std::future::pending().await;
+/// The deadline of a call, for all that it waits for and does.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline {
+    begun: Instant,
+    timeout: Duration,
+}
+
+impl Deadline {
+    /// The deadline of a call that begins now. A timeout of zero is no deadline.
+    pub(crate) fn after(timeout: Duration) -> Self {
+        Self { begun: Instant::now(), timeout }
     }
-    tokio::time::sleep(timeout).await;
-    let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-    Fault::new(ErrorCode::ToolTimeout, format!("the call ran for more than {millis} ms"))
-        .timeout_ms(millis)
-        .hint("ask for less, or raise the tool's timeout in the configuration")
+
+    /// Resolves when the time is over, with the fault that says so.
+    async fn missed(self) -> Fault {
+        if self.timeout.is_zero() {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep_until(self.begun + self.timeout).await;
+        let millis = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+        Fault::new(ErrorCode::ToolTimeout, format!("the call ran for more than {millis} ms"))
+            .timeout_ms(millis)
+            .hint("ask for less, or raise the tool's timeout in the configuration")
+    }
 }
 
 /// Runs work until it ends by itself, its call is cancelled, or its time is over. Also returns whether it ended by itself.
 pub(crate) async fn until_ended<T>(
     work: impl Future<Output = Result<T, Fault>>,
     cancel: &Cancel,
-    timeout: Duration,
+    deadline: Deadline,
 ) -> (bool, Result<T, Fault>) {
     let mut work = pin!(work);
-    let mut deadline = pin!(missed_deadline(timeout).fuse());
+    let mut deadline = pin!(deadline.missed().fuse());
     loop {
         tokio::select! {
             biased;

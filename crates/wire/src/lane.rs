@@ -45,15 +45,16 @@ pub(crate) fn lane<T>(runtime: Handle) -> (LaneSender<T>, LaneReceiver<T>) {
 }
 
 impl<T> LaneSender<T> {
-    /// Adds a job, once there is capacity for it. A job that is heavier than the lane passes alone. `false` if the
-    /// worker has gone.
-    pub(crate) fn push(&self, job: T, weight: usize) -> bool {
+    /// Adds a job, once there is capacity for it. A job that is heavier than the lane passes alone. Returns the job if
+    /// the worker has gone.
+    pub(crate) fn push(&self, job: T, weight: usize) -> Result<(), T> {
         let permits = u32::try_from(weight).unwrap_or(WEIGHT).min(WEIGHT);
         let acquired = match Arc::clone(&self.weights).try_acquire_many_owned(permits) {
             Ok(permit) => Ok(permit),
             Err(_) => self.runtime.block_on(Arc::clone(&self.weights).acquire_many_owned(permits)),
         };
-        acquired.is_ok_and(|permit| self.jobs.blocking_send(QueuedJob { job, _weight: permit }).is_ok())
+        let Ok(permit) = acquired else { return Err(job) };
+        self.jobs.blocking_send(QueuedJob { job, _weight: permit }).map_err(|error| error.0.job)
     }
 }
 
@@ -76,7 +77,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_full_lane_makes_the_reader_wait_and_keeps_the_order() {
         let (sender, mut receiver) = lane(Handle::current());
-        let reader = std::thread::spawn(move || (0..1000).all(|number| sender.push(number, 1)));
+        let reader = std::thread::spawn(move || (0..1000).all(|number| sender.push(number, 1).is_ok()));
         let mut seen = Vec::new();
         while let Some(number) = receiver.next().await {
             assert!(receiver.jobs.len() <= JOBS);
@@ -98,7 +99,7 @@ mod tests {
         let (sender, mut receiver) = lane(Handle::current());
         let pushed = std::thread::spawn(move || sender.push(1, 10 * WEIGHT as usize));
         assert_eq!(receiver.next().await, Some(1));
-        assert!(pushed.join().expect("joins"));
+        assert_eq!(pushed.join().expect("joins"), Ok(()));
         assert_eq!(receiver.next().await, None);
     }
 }

@@ -17,7 +17,7 @@ use std::{
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
-use pintle_contract::{Fault, Stage};
+use pintle_contract::{ErrorCode, Fault, Stage};
 use pintle_engine::{Engine, Incoming, Outcome, Received, Reply, Target, Transport, unread_replies};
 use pintle_rpc::{Dialect, Frame, FrameReader, Opened, Overlong, RequestId};
 use pintle_tool::{Caller, CancelReason, ProgressSink};
@@ -31,15 +31,17 @@ use crate::{
     direct,
     json_rpc::{Listener, ReplyFrame},
     lane::{self, LaneReceiver, LaneSender},
-    mcp::{self, Bridge, BridgedCalls, Gone, McpService, NotTaken, ReplyTo, Taken, TaskStore},
+    mcp::{self, Bridge, BridgedCalls, Gone, MOST_WAITING, McpService, NotTaken, ReplyTo, Taken, TaskStore},
     outlet::{Outlet, OutletClosed},
 };
 
 /// How the log names this transport.
 const STDIO: Transport = Transport::named("stdio");
 
-/// How many MCP requests may be under way beyond those that run or wait for a slot: lists, and what is being refused.
-const SPARE_REQUESTS: usize = 64;
+/// How many MCP requests may be under way beyond those that run or wait for a slot: those that wait for the result of a
+/// task, lists, and what is being refused. It is more than there can be for long, so that a ping or a cancel is always
+/// read.
+const SPARE_REQUESTS: usize = MOST_WAITING + 64;
 
 /// How a pipe is served.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +58,6 @@ pub struct PipeOptions {
 pub struct Pipe {
     client: Arc<PipeClient>,
     /// The calls of this client that outlive their requests.
-    mcp_tasks: Arc<TaskStore>,
     tasks: JoinSet<()>,
     _evicting: AbortOnDropHandle<()>,
 }
@@ -70,6 +71,9 @@ struct PipeClient {
     /// None once no more requests are taken.
     lane: Mutex<Option<Arc<LaneSender<DirectJob>>>>,
     bridge: Arc<Bridge<PipeReply>>,
+    mcp_tasks: Arc<TaskStore>,
+    /// Every direct request that was taken is answered.
+    lane_ended: CancellationToken,
     has_spoken_mcp: AtomicBool,
     stopping: CancellationToken,
     options: PipeOptions,
@@ -148,12 +152,13 @@ impl Pipe {
             calls,
             lane: Mutex::new(Some(Arc::new(lane))),
             bridge,
+            mcp_tasks: Arc::clone(service.tasks()),
+            lane_ended: CancellationToken::new(),
             has_spoken_mcp: AtomicBool::new(false),
             stopping: CancellationToken::new(),
             options,
             runtime: Handle::current(),
         });
-        let mcp_tasks = Arc::clone(service.tasks());
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&client).work(jobs));
         tasks.spawn(transport.serve(move || service.service()));
@@ -161,7 +166,7 @@ impl Pipe {
         let evicting = AbortOnDropHandle::new(tokio::spawn(evicting));
         let reader = Arc::clone(&client);
         std::thread::Builder::new().name("pintle-reader".into()).spawn(move || reader.read(input))?;
-        Ok(Self { client, mcp_tasks, tasks, _evicting: evicting })
+        Ok(Self { client, tasks, _evicting: evicting })
     }
 
     /// Resolves when everything that was read has been answered and nothing more can come, or when
@@ -172,19 +177,19 @@ impl Pipe {
             while self.tasks.join_next().await.is_some() {}
             // Nobody can ask for a task of this pipe any more. While the server drains, tasks may end like any call.
             if !self.client.stopping.is_cancelled() {
-                self.mcp_tasks.cancel_all_of(caller, CancelReason::Silent);
+                self.client.mcp_tasks.cancel_all_of(caller, CancelReason::Silent);
             }
-            self.mcp_tasks.all_ended_of(caller).await;
+            self.client.mcp_tasks.all_ended_of(caller).await;
         };
         tokio::select! {
             () = ended => {}
             () = self.client.outlet.closed() => {
                 self.client.close();
                 self.client.calls.cancel_all(CancelReason::Silent);
-                self.mcp_tasks.cancel_all_of(caller, CancelReason::Silent);
+                self.client.mcp_tasks.cancel_all_of(caller, CancelReason::Silent);
                 // Cancelled work stops at once; waiting for it sees its resources freed.
                 while self.tasks.join_next().await.is_some() {}
-                self.mcp_tasks.all_ended_of(caller).await;
+                self.client.mcp_tasks.all_ended_of(caller).await;
             }
         }
     }
@@ -199,7 +204,7 @@ impl Pipe {
     /// Cancels what still runs.
     pub fn cancel_running(&self) {
         self.client.calls.cancel_all(CancelReason::Stopping);
-        self.mcp_tasks.cancel_all_of(self.client.caller.identity(), CancelReason::Stopping);
+        self.client.mcp_tasks.cancel_all_of(self.client.caller.identity(), CancelReason::Stopping);
     }
 }
 
@@ -208,6 +213,10 @@ impl PipeClient {
         let mut frames = FrameReader::new(input, self.options.max_request_bytes);
         // A stream that cannot be read has ended.
         while let Ok(Some(frame)) = frames.next_frame() {
+            // What comes after the server was asked to stop is left unread.
+            if self.stopping.is_cancelled() {
+                break;
+            }
             let taken = match frame {
                 Frame::Line(line) if line.trim_ascii().is_empty() => true,
                 Frame::Line(line) => self.take(line),
@@ -222,14 +231,57 @@ impl PipeClient {
 
     /// Takes no more of either dialect.
     fn close(&self) {
+        self.mcp_tasks.leave(self.caller.identity());
         *self.lane.lock() = None;
         self.bridge.close();
     }
 
     /// Puts a job into the lane. `false` if no more are taken.
-    fn push(&self, job: DirectJob, weight: usize) -> bool {
+    fn push(self: &Arc<Self>, job: DirectJob, weight: usize) -> bool {
         let lane = self.lane.lock().clone();
-        lane.is_some_and(|lane| lane.push(job, weight))
+        let refused = match lane {
+            Some(lane) => lane.push(job, weight).err(),
+            None => Some(job),
+        };
+        let Some(job) = refused else { return true };
+        match job {
+            DirectJob::Call { incoming, .. }
+            | DirectJob::Refuse { incoming, .. }
+            | DirectJob::Acknowledge { incoming } => self.refuse_late(incoming),
+            // It wants no reply.
+            DirectJob::RefuseUnanswered { .. } => {}
+        }
+        false
+    }
+
+    /// Answers a request that was read while the pipe was being closed, after all those before it.
+    fn refuse_late(self: &Arc<Self>, incoming: Incoming) {
+        let client = Arc::clone(self);
+        self.answer_beside(async move {
+            client.lane_ended.cancelled().await;
+            let fault =
+                Fault::new(ErrorCode::Cancelled, "the server is stopping; call again once it has restarted");
+            client.refuse(incoming, fault).await;
+        });
+    }
+
+    /// Answers something beside the lane and the SDK. The end of the pipe waits for it.
+    fn answer_beside(&self, answer: impl Future<Output = ()> + Send + 'static) {
+        let unanswered = self.bridge.count(false);
+        self.runtime.spawn(async move {
+            answer.await;
+            drop(unanswered);
+        });
+    }
+
+    /// Refuses a request, and writes the reply at once.
+    async fn refuse(&self, incoming: Incoming, fault: Fault) {
+        let id = incoming.id().cloned();
+        let refused = incoming.refuse(fault).await;
+        let frame = ReplyFrame::short(direct::reply(id.as_ref(), &refused));
+        // A client that is gone needs no reply.
+        let _ = frame.write_to(&self.outlet).await;
+        self.outlet.flush();
     }
 
     /// Acts on a frame. `false` if no more are taken.
@@ -264,7 +316,7 @@ impl PipeClient {
     }
 
     /// Puts a direct call into the lane, unless its id is taken.
-    fn enter(&self, incoming: Incoming, opened: Opened, weight: usize) -> bool {
+    fn enter(self: &Arc<Self>, incoming: Incoming, opened: Opened, weight: usize) -> bool {
         let registration = match &opened.id {
             Some(id) => match self.calls.register(Some(id.clone()), Arc::clone(incoming.cancel())) {
                 Some(registration) => Some(registration),
@@ -287,9 +339,12 @@ impl PipeClient {
         }
         match self.bridge.take(incoming, opened, PipeReply(self.outlet.clone()), |_| {}) {
             Ok(Taken { number, message }) => {
-                // Too late: nobody will answer it, and nobody must wait for that.
-                if !self.bridge.send_blocking(message) {
-                    drop(self.bridge.leave(number));
+                // Too late for the SDK, which takes no more.
+                if !self.bridge.send_blocking(message)
+                    && let Some(call) = self.bridge.leave(number)
+                    && let Some(incoming) = call.answer.and_then(|answer| answer.into_incoming())
+                {
+                    self.refuse_late(incoming);
                 }
                 true
             }
@@ -305,16 +360,8 @@ impl PipeClient {
         if !self.wait_for_reader() {
             return false;
         }
-        let (client, unanswered) = (Arc::clone(self), self.bridge.count(false));
-        self.runtime.spawn(async move {
-            let id = incoming.id().cloned();
-            let refused = incoming.refuse(fault).await;
-            let frame = ReplyFrame::short(direct::reply(id.as_ref(), &refused));
-            // A client that is gone needs no reply.
-            let _ = frame.write_to(&client.outlet).await;
-            client.outlet.flush();
-            drop(unanswered);
-        });
+        let client = Arc::clone(self);
+        self.answer_beside(async move { client.refuse(incoming, fault).await });
         true
     }
 
@@ -330,7 +377,7 @@ impl PipeClient {
     }
 
     /// A notification: a cancel acts, the rest is for the SDK.
-    fn notice(&self, incoming: Incoming, opened: Opened, weight: usize) -> bool {
+    fn notice(self: &Arc<Self>, incoming: Incoming, opened: Opened, weight: usize) -> bool {
         if opened.dialect == Dialect::Control {
             return match self.cancel(&opened) {
                 Ok(()) => self.acknowledge(incoming),
@@ -360,7 +407,7 @@ impl PipeClient {
     }
 
     /// A cancel that has an id of its own is answered, in its turn.
-    fn control(&self, incoming: Incoming, opened: &Opened, weight: usize) -> bool {
+    fn control(self: &Arc<Self>, incoming: Incoming, opened: &Opened, weight: usize) -> bool {
         if opened.id.as_ref().is_some_and(|id| self.calls.contains(id)) {
             return self.push(DirectJob::Refuse { incoming, fault: id_taken() }, weight);
         }
@@ -402,7 +449,7 @@ impl PipeClient {
         let mut done = 0;
         while let Some(job) = jobs.next().await {
             if flush_when_pending(&self.outlet, self.answer(job)).await.is_err() {
-                return;
+                break;
             }
             if jobs.is_empty() {
                 self.outlet.flush();
@@ -413,6 +460,7 @@ impl PipeClient {
             }
         }
         self.outlet.flush();
+        self.lane_ended.cancel();
     }
 
     async fn answer(self: &Arc<Self>, job: DirectJob) -> Result<(), OutletClosed> {

@@ -134,6 +134,7 @@ impl HttpServer {
         self.control.stopping.cancel();
         self.control.engine.stop_waiting();
         self.control.sessions.stop_taking();
+        self.control.mcp_tasks.stop();
     }
 
     /// Cancels what still runs.

@@ -27,7 +27,10 @@ use rmcp::{
     transport::Transport,
 };
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, mpsc},
+};
 
 use super::{McpProgress, McpRequest, message};
 use crate::{
@@ -98,6 +101,7 @@ pub(crate) struct Bridge<R> {
     calls: Arc<BridgedCalls<R>>,
     /// Where messages go that are about no request.
     default_to: R,
+    runtime: Handle,
     sender: Mutex<Option<mpsc::Sender<ClientJsonRpcMessage>>>,
     unanswered: Arc<Count>,
     /// The revision that the handshake agreed on.
@@ -173,6 +177,7 @@ impl<R: ReplyTo> Bridge<R> {
             calls,
             default_to,
             sender: Mutex::new(sender),
+            runtime: Handle::current(),
             unanswered: Arc::default(),
             revision: OnceLock::new(),
             has_failed: AtomicBool::new(false),
@@ -319,13 +324,19 @@ impl<R: ReplyTo> Bridge<R> {
         let listener = |number: i64, call: &PendingCall<McpCall<R>>| {
             call.answer.as_ref().is_some_and(|answer| answer._unanswered.listens).then_some(number)
         };
+        let mut cancels = Vec::new();
         while let Some(number) = self.calls.find(listener) {
-            let message = self.forget(number, json!({}));
-            // If there is no capacity, the SDK gives up on them a little later by itself.
-            if let (Some(sender), Some(message)) = (&sender, message) {
-                let _ = sender.try_send(message);
-            }
+            cancels.extend(self.forget(number, json!({})));
         }
+        let Some(sender) = sender else { return };
+        // There may be more listeners than the channel has capacity for. The SDK's end stays open until all are sent.
+        self.runtime.spawn(async move {
+            for cancel in cancels {
+                if sender.send(cancel).await.is_err() {
+                    return;
+                }
+            }
+        });
     }
 
     /// The revision that the handshake agreed on, if it has.

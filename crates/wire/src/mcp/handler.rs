@@ -35,7 +35,7 @@ use super::{
 };
 
 /// A reply carries a tool's result twice, and in the text each of its bytes may need an escape.
-const REPLY_FACTOR: usize = 3;
+pub(super) const REPLY_FACTOR: usize = 3;
 
 /// How tools are shown to MCP clients, and how their calls are read.
 #[derive(Clone, Debug, Default)]
@@ -210,10 +210,21 @@ impl McpHandler {
         context: &RequestContext<RoleServer>,
         work: impl FnOnce(CallContext, Arc<[Arc<dyn Resources>]>) -> W,
     ) -> Result<T, ErrorData> {
+        self.query_after(route, context, async { Ok(0) }, work).await
+    }
+
+    /// The same where the answer has to be waited for, or is large: see [`pintle_engine::Incoming::query_after`].
+    pub(super) async fn query_after<T: Serialize, W: Future<Output = Result<T, Fault>>>(
+        &self,
+        route: &'static str,
+        context: &RequestContext<RoleServer>,
+        ready: impl Future<Output = Result<usize, Fault>>,
+        work: impl FnOnce(CallContext, Arc<[Arc<dyn Resources>]>) -> W,
+    ) -> Result<T, ErrorData> {
         let request = McpRequest::of(context)?;
         let incoming = request.take()?;
         let (cancel, families) = (Arc::clone(incoming.cancel()), incoming.resources());
-        let mut query = Box::pin(incoming.query(route, |call| work(call, families)));
+        let mut query = Box::pin(incoming.query_after(route, ready, |call| work(call, families)));
         let answered = tokio::select! {
             answered = &mut query => answered,
             () = context.ct.cancelled() => {
@@ -323,6 +334,12 @@ impl ServerHandler for McpHandler {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        // It ends with its client, which is no failure; so it is logged when it begins.
+        if let Some(incoming) =
+            McpRequest::of(subscription.request_context()).ok().and_then(|request| request.take_unanswered())
+        {
+            incoming.acknowledge("subscription", 0).await;
+        }
         let mut changes = self.0.engine.tool_changes();
         loop {
             tokio::select! {
@@ -374,7 +391,8 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let travelling = McpRequest::of(&context)?;
-        let may_be_task = self.0.engine.catalogue().may_be_task(&request.name);
+        let catalogue = self.0.engine.catalogue();
+        let may_be_task = catalogue.definition(&request.name).map(|_| catalogue.may_be_task(&request.name));
         let candidate = match TaskCandidate::new(self.tasks(), &context, &travelling, may_be_task) {
             Ok(candidate) => candidate,
             Err(fault) => {
@@ -408,7 +426,7 @@ impl ServerHandler for McpHandler {
         };
         let mut result = block_in_place_if(outcome.is_large(), || convert::tool_result(outcome))?;
         result.meta = repaired(&names);
-        if let Some(candidate) = candidate.filter(|candidate| candidate.is_asked_for()) {
+        if let Some(candidate) = candidate.filter(|candidate| candidate.is_due()) {
             travelling.hold_body(ResultBody::Whole(candidate.end(result, json)?));
             return Ok(empty_result().into());
         }

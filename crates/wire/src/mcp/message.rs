@@ -268,8 +268,10 @@ pub(crate) fn error_object(error: &ErrorData) -> Value {
 
 /// What an error of the SDK's means in the words of the table.
 pub(crate) fn fault_of(error: &ErrorData) -> Fault {
+    let is_ours = error.data.as_ref().is_some_and(|data| data["code"].is_string());
     match error.code {
-        // It says no more than the method's name.
+        ErrorCode::METHOD_NOT_FOUND if is_ours => Fault::invalid(Stage::Method, error.message.clone()),
+        // The SDK's own error says no more than the method's name.
         ErrorCode::METHOD_NOT_FOUND => Fault::invalid(
             Stage::Method,
             format!("this server does not offer the method `{}`", error.message),

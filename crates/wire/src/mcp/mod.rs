@@ -19,4 +19,5 @@ pub(crate) use message::{INITIALIZE, LISTEN, notification, response};
 pub(crate) use progress::McpProgress;
 pub(crate) use request::McpRequest;
 pub use service::McpService;
+pub(crate) use tasks::MOST_WAITING;
 pub use tasks::{TaskInput, TaskStore};

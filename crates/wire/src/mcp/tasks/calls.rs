@@ -1,6 +1,13 @@
 //! How a call becomes a task.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -42,8 +49,9 @@ struct AskedTask {
 }
 
 impl AskedTask {
-    fn keep(mut self) -> TaskSnapshot {
+    fn keep(mut self, caller: &str) -> TaskSnapshot {
         self.is_kept = true;
+        self.store.evict_excess(caller);
         self.task.clone()
     }
 }
@@ -71,8 +79,10 @@ impl TaskCandidate {
         store: &Arc<TaskStore>,
         context: &RequestContext<RoleServer>,
         request: &McpRequest,
-        may_be_task: bool,
+        may_be_task: Option<bool>,
     ) -> Result<Option<Box<Self>>, Fault> {
+        // A tool that is not there is refused like any other call of it.
+        let Some(may_be_task) = may_be_task else { return Ok(None) };
         let asked_for = match (TaskShape::of(context), request.task()) {
             (Some(TaskShape::Extension), _) if may_be_task && declares_tasks(context) => None,
             (Some(TaskShape::Legacy), Some(task)) if may_be_task => Some(life(task)?),
@@ -95,6 +105,7 @@ impl TaskCandidate {
             listener: request.progress(),
             is_wanted: context.meta.get_progress_token().is_some(),
             state: Mutex::default(),
+            is_authorized: AtomicBool::new(false),
             authorized: Notify::new(),
         });
         Ok(Some(Box::new(Self { store: Arc::clone(store), caller, cancel, progress, asked_for })))
@@ -121,7 +132,7 @@ impl TaskCandidate {
     pub(crate) fn task(&self) -> Option<TaskSnapshot> {
         match &self.asked_for {
             Some(asked) => Some(asked.task.clone()),
-            None => self.store.create(&self.caller, Arc::clone(&self.cancel), LONGEST_LIFE),
+            None => self.store.promote(&self.caller, Arc::clone(&self.cancel)),
         }
     }
 
@@ -137,15 +148,16 @@ impl TaskCandidate {
             let reply = call.await;
             TaskEnd::of(reply.outcome, form, repaired(&reply.repaired))
         });
-        match self.asked_for.take().map(AskedTask::keep) {
+        match self.asked_for.take().map(|asked| asked.keep(&self.caller)) {
             Some(_) => legacy_created(&task).map(TaskReply::Legacy).ok_or_else(unwritable),
             None => Ok(TaskReply::Extension(Box::new(CreateTaskResult::new(sdk_task(&task))))),
         }
     }
 
-    /// Whether the request asked for a task.
-    pub(crate) fn is_asked_for(&self) -> bool {
-        self.asked_for.is_some()
+    /// Whether the request asked for a task, and its arguments and scopes allow the call. What is refused before is
+    /// answered as a refusal.
+    pub(crate) fn is_due(&self) -> bool {
+        self.asked_for.is_some() && self.progress.is_authorized.load(Ordering::Acquire)
     }
 
     /// The call has ended before it became the task that was asked for, which has ended with it.
@@ -154,7 +166,7 @@ impl TaskCandidate {
         mut result: CallToolResult,
         json: Option<(Arc<RawValue>, ResultForm)>,
     ) -> Result<Box<RawValue>, ErrorData> {
-        let task = self.asked_for.ok_or_else(unwritable)?.keep();
+        let task = self.asked_for.ok_or_else(unwritable)?.keep(&self.caller);
         let meta = result.meta.take();
         let result = match json {
             Some((json, form)) => TaskResult::Tool(json, form),
@@ -184,7 +196,7 @@ impl TaskStore {
             return Err(ErrorData::internal_error("a request that was handled before", None));
         };
         let cancel = Arc::new(Cancel::default());
-        let created = self.create(caller.identity(), Arc::clone(&cancel), LONGEST_LIFE);
+        let created = self.promote(caller.identity(), Arc::clone(&cancel));
         let task = created.ok_or_else(|| convert::error(&too_many_tasks()))?;
         let work = work(TaskInput::new(Arc::clone(self), Arc::clone(&task.id)));
         let ended = Arc::clone(&cancel);
@@ -240,6 +252,7 @@ struct TaskProgress {
     /// Whether the client asked to be notified.
     is_wanted: bool,
     state: Mutex<ProgressState>,
+    is_authorized: AtomicBool,
     authorized: Notify,
 }
 
@@ -278,6 +291,7 @@ impl ProgressSink for TaskProgress {
 
     fn authorized(&self) {
         self.listener.authorized();
+        self.is_authorized.store(true, Ordering::Release);
         self.authorized.notify_one();
     }
 }

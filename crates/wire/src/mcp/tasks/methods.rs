@@ -1,7 +1,16 @@
 //! The methods about tasks.
 
+use std::{
+    future::Future,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
 use pintle_contract::{Fault, Stage};
 use pintle_rpc::PROTOCOL_VERSION_KEY;
+use pintle_tool::{Caller, LARGE, block_in_place_if};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -14,11 +23,16 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    calls::{declares_tasks, undeclared, unwritable},
-    shape::{TaskShape, legacy_list, legacy_result},
+    calls::unwritable,
+    shape::{TaskShape, legacy_error, legacy_list, legacy_result},
     store::TaskStore,
 };
-use crate::mcp::{McpHandler, McpRequest, handler::only_page, message, request::ResultBody};
+use crate::mcp::{
+    McpHandler, McpRequest,
+    handler::{REPLY_FACTOR, only_page},
+    message,
+    request::ResultBody,
+};
 
 /// How the log names questions about tasks.
 const ROUTE: &str = "task";
@@ -38,7 +52,9 @@ impl McpHandler {
         id: &str,
         context: &RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.answer_about_tasks(context, |tasks, caller| {
+        let caller = caller_of(context)?;
+        let ready = async { Ok(self.result_bytes(&caller, id)) };
+        self.answer_about_tasks(context, ready, |tasks, caller| {
             written(TaskShape::Extension.detailed(&tasks.get(caller, id)?))
         })
         .await?;
@@ -52,7 +68,7 @@ impl McpHandler {
         answers: InputResponses,
         context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.ask_tasks(context, |tasks, caller| tasks.update(caller, id, answers)).await
+        self.ask_tasks(context, at_once(), |tasks, caller| tasks.update(caller, id, answers)).await
     }
 
     /// `tasks/cancel` of the extension: a task that has ended stays as it is.
@@ -61,7 +77,7 @@ impl McpHandler {
         id: &str,
         context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.ask_tasks(context, |tasks, caller| tasks.cancel(caller, id).map(|_| ())).await
+        self.ask_tasks(context, at_once(), |tasks, caller| tasks.cancel(caller, id).map(|_| ())).await
     }
 
     /// The methods that the SDK has no types for. The results go past it.
@@ -78,47 +94,33 @@ impl McpHandler {
         match (TaskShape::of(context), request.method.as_str()) {
             (Some(TaskShape::Legacy), "tasks/get") => {
                 let id = id()?;
-                self.answer_about_tasks(context, |tasks, caller| {
+                self.answer_about_tasks(context, at_once(), |tasks, caller| {
                     written(TaskShape::Legacy.detailed(&tasks.get(caller, id)?))
                 })
                 .await?;
             }
             (Some(TaskShape::Legacy), "tasks/list") => {
                 only_page(params.get("cursor").filter(|cursor| !cursor.is_null()))?;
-                self.answer_about_tasks(context, |tasks, caller| written(legacy_list(&tasks.list(caller))))
-                    .await?;
+                self.answer_about_tasks(context, at_once(), |tasks, caller| {
+                    written(legacy_list(&tasks.list(caller)))
+                })
+                .await?;
             }
             (Some(TaskShape::Legacy), "tasks/cancel") => {
                 let id = id()?;
-                self.answer_about_tasks(context, |tasks, caller| match tasks.cancel(caller, id)? {
-                    (task, true) => written(TaskShape::Legacy.detailed(&task)),
-                    (_, false) => Err(Fault::invalid(
-                        Stage::Arguments,
-                        "the task has ended, or is past the point where it could be cancelled",
-                    )
-                    .hint("tasks/get says how it stands")),
+                self.answer_about_tasks(context, at_once(), |tasks, caller| {
+                    match tasks.cancel(caller, id)? {
+                        (task, true) => written(TaskShape::Legacy.detailed(&task)),
+                        (_, false) => Err(Fault::invalid(
+                            Stage::Arguments,
+                            "the task has ended, or is past the point where it could be cancelled",
+                        )
+                        .hint("tasks/get says how it stands")),
+                    }
                 })
                 .await?;
             }
             (Some(TaskShape::Legacy), "tasks/result") => self.answer_with_result(id()?, context).await?,
-            // A client whose handshake agreed on the revision of the extension need not name it in each request.
-            (Some(TaskShape::Extension), "tasks/get" | "tasks/update" | "tasks/cancel")
-                if !declares_tasks(context) =>
-            {
-                return Err(undeclared());
-            }
-            (Some(TaskShape::Extension), "tasks/get") => {
-                self.get_extension_task(id()?, context).await?;
-            }
-            (Some(TaskShape::Extension), "tasks/update") => {
-                let answers = serde_json::from_value(params["inputResponses"].clone());
-                let answers = answers
-                    .map_err(|_| ErrorData::invalid_params("`inputResponses` must be an object", None))?;
-                self.update_extension_task(id()?, answers, context).await?;
-            }
-            (Some(TaskShape::Extension), "tasks/cancel") => {
-                self.cancel_extension_task(id()?, context).await?
-            }
             _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
         }
         Ok(CustomResult::new(serde_json::json!({"resultType": "complete"})))
@@ -130,36 +132,43 @@ impl McpHandler {
         id: &str,
         context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let request = McpRequest::of(context)?;
-        let ended = match request.caller_and_cancel() {
-            Some((caller, _)) => tokio::select! {
-                ended = self.tasks().ended(caller.identity(), id) => ended.ok(),
-                // Nobody wants the reply.
-                () = context.ct.cancelled() => None,
-            },
-            None => None,
-        };
-        if let Some(Err(error)) = ended.as_ref().and_then(legacy_result) {
-            // The call failed as the protocol fails, and so does the question for its result.
-            if let Some(incoming) = request.take_unanswered() {
-                let _refused = incoming.refuse(message::fault_of(error)).await;
+        let caller = caller_of(context)?;
+        // A call that failed as the protocol fails: the question for its result fails in the same way.
+        let failed = OnceLock::new();
+        let ready = async {
+            let task = self.tasks().ended(caller.identity(), id).await?;
+            match legacy_error(&task) {
+                Some(error) => {
+                    let fault = message::fault_of(&error);
+                    let _ = failed.set(error);
+                    Err(fault)
+                }
+                None => Ok(self.result_bytes(&caller, id)),
             }
-            return Err(error.clone());
-        }
-        self.answer_about_tasks(context, |tasks, caller| match legacy_result(&tasks.get(caller, id)?) {
-            Some(Ok(result)) => Ok(result),
-            _ => Err(Fault::internal("the task has no result")),
-        })
-        .await
+        };
+        let answered = self
+            .answer_about_tasks(context, ready, |tasks, caller| {
+                written(legacy_result(&tasks.get(caller, id)?))
+            })
+            .await;
+        failed.into_inner().map_or(answered, Err)
     }
 
-    /// Answers a question about a caller's tasks with JSON that goes past the SDK.
+    /// How much memory the reply with the result of a task takes, about; 0 if there is no result.
+    fn result_bytes(&self, caller: &Caller, id: &str) -> usize {
+        let end = self.tasks().get(caller.identity(), id).ok().and_then(|task| task.end);
+        end.map_or(0, |end| REPLY_FACTOR * end.bytes())
+    }
+
+    /// Answers a question about a caller's tasks with JSON that goes past the SDK. `ready` waits for what has to be
+    /// waited for, and returns how many bytes to reserve.
     async fn answer_about_tasks(
         &self,
         context: &RequestContext<RoleServer>,
+        ready: impl Future<Output = Result<usize, Fault>> + Send,
         answer: impl FnOnce(&TaskStore, &str) -> Result<Box<RawValue>, Fault>,
     ) -> Result<(), ErrorData> {
-        let body = self.ask_tasks(context, answer).await?;
+        let body = self.ask_tasks(context, ready, answer).await?;
         McpRequest::of(context)?.hold_body(ResultBody::Whole(body));
         Ok(())
     }
@@ -168,11 +177,32 @@ impl McpHandler {
     async fn ask_tasks<T: Serialize>(
         &self,
         context: &RequestContext<RoleServer>,
+        ready: impl Future<Output = Result<usize, Fault>> + Send,
         answer: impl FnOnce(&TaskStore, &str) -> Result<T, Fault>,
     ) -> Result<T, ErrorData> {
-        let tasks = self.tasks();
-        self.query(ROUTE, context, |call, _| async move { answer(tasks, call.caller().identity()) }).await
+        let (tasks, is_large) = (self.tasks(), &AtomicBool::new(false));
+        let ready = async {
+            let bytes = ready.await?;
+            is_large.store(bytes > LARGE, Ordering::Relaxed);
+            Ok(bytes)
+        };
+        self.query_after(ROUTE, context, ready, |call, _| async move {
+            let caller = call.caller().identity();
+            block_in_place_if(is_large.load(Ordering::Relaxed), || answer(tasks, caller))
+        })
+        .await
     }
+}
+
+/// Who sent a request that no handler has taken yet.
+fn caller_of(context: &RequestContext<RoleServer>) -> Result<Arc<Caller>, ErrorData> {
+    let sender = McpRequest::of(context)?.caller_and_cancel().map(|(caller, _)| caller);
+    sender.ok_or_else(|| ErrorData::internal_error("a request that was handled before", None))
+}
+
+/// Nothing has to be waited for, and the answer is short.
+async fn at_once() -> Result<usize, Fault> {
+    Ok(0)
 }
 
 fn written(json: Option<Box<RawValue>>) -> Result<Box<RawValue>, Fault> {

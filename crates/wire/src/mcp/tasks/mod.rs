@@ -12,4 +12,5 @@ mod store;
 pub(crate) use calls::{TaskCandidate, TaskReply};
 pub(crate) use methods::is_legacy_method;
 pub(crate) use shape::{TASK_SUPPORT_KEY, TaskShape, legacy_capability};
+pub(crate) use store::MOST_WAITING;
 pub use store::{TaskInput, TaskStore};

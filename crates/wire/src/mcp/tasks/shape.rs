@@ -138,14 +138,18 @@ pub(super) fn legacy_list(tasks: &[TaskSnapshot]) -> Option<Box<RawValue>> {
 }
 
 /// The result of `tasks/result`: what the call would have been answered with, and the task that it belongs to.
-pub(super) fn legacy_result(task: &TaskSnapshot) -> Option<Result<Box<RawValue>, &ErrorData>> {
+pub(super) fn legacy_result(task: &TaskSnapshot) -> Option<Box<RawValue>> {
+    let TaskEnd::Result(result, meta) = task.end.as_deref()? else { return None };
+    let mut meta = meta.clone().unwrap_or_default();
+    meta.insert(RELATED_TASK_KEY.into(), json!({"taskId": *task.id}));
+    to_raw_value(&written(result, Some(meta), None)).ok()
+}
+
+/// The error of the protocol that the call of a task ended with, if it did.
+pub(super) fn legacy_error(task: &TaskSnapshot) -> Option<ErrorData> {
     match task.end.as_deref()? {
-        TaskEnd::Result(result, meta) => {
-            let mut meta = meta.clone().unwrap_or_default();
-            meta.insert(RELATED_TASK_KEY.into(), json!({"taskId": *task.id}));
-            to_raw_value(&written(result, Some(meta), None)).ok().map(Ok)
-        }
-        TaskEnd::Error(error) => Some(Err(error)),
+        TaskEnd::Error(error) => Some(error.clone()),
+        TaskEnd::Result(..) => None,
     }
 }
 

@@ -1,10 +1,16 @@
 //! The tasks of a server: who may ask for each, how far it is, and what came of it.
 
-use std::{collections::HashMap, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
-use pintle_contract::{Fault, Stage};
+use pintle_contract::{ErrorCode, Fault, Stage};
 use pintle_engine::Engine;
 use pintle_tool::{Cancel, CancelReason};
 use rmcp::{
@@ -22,6 +28,8 @@ pub(crate) const LONGEST_LIFE: Duration = Duration::from_secs(60 * 60);
 const MOST_PER_CALLER: usize = 64;
 /// How many bytes of results are kept in all.
 const MOST_BYTES: usize = 64 << 20;
+/// How many requests of a caller may wait for results at the same time.
+pub(crate) const MOST_WAITING: usize = 64;
 
 /// The tasks of all callers of a server.
 pub struct TaskStore {
@@ -34,12 +42,20 @@ pub struct TaskStore {
 #[derive(Default)]
 struct TaskTable {
     last_number: u64,
+    /// Callers that have closed their pipe: they can ask for no task any more.
+    left: HashSet<Arc<str>>,
+    /// The server is stopping: nobody can.
+    is_stopping: bool,
     tasks: HashMap<Arc<str>, StoredTask>,
 }
 
 struct StoredTask {
-    /// Rises with every task, so that the oldest is known.
+    /// Rises with every task, so that they can be listed in order.
     number: u64,
+    /// Rises with every task that ends, so that the one that ended first is known.
+    ended_number: u64,
+    /// How many requests wait for its result.
+    waiting: usize,
     caller: Arc<str>,
     cancel: Arc<Cancel>,
     created: Instant,
@@ -83,7 +99,8 @@ pub(crate) enum TaskResult {
 }
 
 impl TaskEnd {
-    fn bytes(&self) -> usize {
+    /// How many bytes its JSON has, about.
+    pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Result(TaskResult::Tool(json, _), _) => json.get().len(),
             Self::Result(TaskResult::Sdk(result), _) => {
@@ -125,13 +142,35 @@ impl TaskStore {
         Arc::new(Self { engine, most_bytes, state: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Makes a task for a caller; the oldest of its tasks that has ended is dropped for it if there are too many. `None`
-    /// if all of them run.
+    /// Makes a call a task that did not ask for it. `None` if it has to stay a call: its caller has too many tasks that
+    /// run, or could not ask for the result any more.
+    pub(crate) fn promote(&self, caller: &str, cancel: Arc<Cancel>) -> Option<TaskSnapshot> {
+        let state = self.lock_and_purge();
+        if state.is_stopping || state.left.contains(caller) {
+            return None;
+        }
+        drop(state);
+        let task = self.create(caller, cancel, LONGEST_LIFE)?;
+        self.evict_excess(caller);
+        Some(task)
+    }
+
+    /// A caller can ask for no task any more.
+    pub(crate) fn leave(&self, caller: &str) {
+        self.lock_and_purge().left.insert(caller.into());
+    }
+
+    /// No caller can ask for a task any more: the server is stopping.
+    pub(crate) fn stop(&self) {
+        self.lock_and_purge().is_stopping = true;
+    }
+
+    /// Makes a task for a caller. `None` if it has too many, and all of them run. The one to be evicted for it stays
+    /// until [`TaskStore::evict_excess`]: the call of the new one may still be refused.
     pub(crate) fn create(&self, caller: &str, cancel: Arc<Cancel>, life: Duration) -> Option<TaskSnapshot> {
         let mut state = self.lock_and_purge();
-        if state.tasks.values().filter(|task| *task.caller == *caller).count() >= MOST_PER_CALLER {
-            let oldest = state.oldest_ended(|task| *task.caller == *caller)?;
-            state.tasks.remove(&oldest);
+        if state.count_of(caller) >= MOST_PER_CALLER {
+            state.first_ended(|task| *task.caller == *caller)?;
         }
         state.last_number += 1;
         let now = self.engine.clock().now();
@@ -148,6 +187,8 @@ impl TaskStore {
         };
         let task = StoredTask {
             number: state.last_number,
+            ended_number: 0,
+            waiting: 0,
             caller: caller.into(),
             cancel,
             created: Instant::now(),
@@ -159,6 +200,16 @@ impl TaskStore {
         };
         state.tasks.insert(id, task);
         Some(snapshot)
+    }
+
+    /// Evicts the tasks of a caller that ended first, if it has too many.
+    pub(crate) fn evict_excess(&self, caller: &str) {
+        let mut state = self.lock_and_purge();
+        while state.count_of(caller) > MOST_PER_CALLER
+            && let Some(first) = state.first_ended(|task| *task.caller == *caller)
+        {
+            state.tasks.remove(&first);
+        }
     }
 
     /// Does the work of a task, whoever leaves. A task that outlives its time is cancelled.
@@ -192,8 +243,11 @@ impl TaskStore {
     pub(crate) fn finish(&self, id: &str, end: TaskEnd) -> Option<TaskSnapshot> {
         let now = self.engine.clock().now();
         let mut state = self.lock_and_purge();
+        state.last_number += 1;
+        let number = state.last_number;
         let snapshot = state.tasks.get_mut(id).map(|task| {
             task.is_running = false;
+            task.ended_number = number;
             task.is_cancelled |= task.cancel.reason().is_some();
             task.snapshot.questions.clear();
             task.snapshot.end = Some(Arc::new(end));
@@ -202,10 +256,10 @@ impl TaskStore {
         });
         let mut kept: usize = state.tasks.values().map(StoredTask::bytes).sum();
         while kept > self.most_bytes
-            && let Some(oldest) = state.oldest_ended(|task| task.bytes() > 0)
-            && let Some(dropped) = state.tasks.remove(&oldest)
+            && let Some(first) = state.first_ended(|task| task.bytes() > 0)
+            && let Some(evicted) = state.tasks.remove(&first)
         {
-            kept -= dropped.bytes();
+            kept -= evicted.bytes();
         }
         drop(state);
         self.changed.notify_waiters();
@@ -277,11 +331,30 @@ impl TaskStore {
 
     /// A caller's task once its work has ended.
     pub(crate) async fn ended(&self, caller: &str, id: &str) -> Result<TaskSnapshot, Fault> {
+        let _waiting = self.begin_waiting(caller, id)?;
         self.until(|| match self.get(caller, id) {
             Ok(task) if task.end.is_none() => None,
             found => Some(found),
         })
         .await
+    }
+
+    /// Counts a request that waits for a result. They occupy no slot, so there is a limit of their own.
+    fn begin_waiting<'a>(&'a self, caller: &str, id: &'a str) -> Result<WaitingRequest<'a>, Fault> {
+        let waiting = {
+            let state = self.lock_and_purge();
+            let own = state.tasks.values().filter(|task| *task.caller == *caller);
+            own.map(|task| task.waiting).sum::<usize>()
+        };
+        if waiting >= MOST_WAITING {
+            let fault = Fault::new(
+                ErrorCode::QueueOverloaded,
+                format!("{waiting} requests of this caller wait for results; no more can wait"),
+            );
+            return Err(fault.at(Stage::Admission).hint("ask with tasks/get, which does not wait"));
+        }
+        self.with(caller, id, |task| task.waiting += 1)?;
+        Ok(WaitingRequest { store: self, id })
     }
 
     /// Cancels every task that runs.
@@ -347,9 +420,28 @@ impl TaskStore {
 }
 
 impl TaskTable {
-    fn oldest_ended(&self, is_meant: impl Fn(&StoredTask) -> bool) -> Option<Arc<str>> {
+    fn count_of(&self, caller: &str) -> usize {
+        self.tasks.values().filter(|task| *task.caller == *caller).count()
+    }
+
+    /// The task that ended first. What has just ended is the last to be evicted: somebody may be waiting for it.
+    fn first_ended(&self, is_meant: impl Fn(&StoredTask) -> bool) -> Option<Arc<str>> {
         let ended = self.tasks.iter().filter(|(_, task)| !task.is_running && is_meant(task));
-        ended.min_by_key(|(_, task)| task.number).map(|(id, _)| Arc::clone(id))
+        ended.min_by_key(|(_, task)| task.ended_number).map(|(id, _)| Arc::clone(id))
+    }
+}
+
+/// A request that waits for the result of a task, until this is dropped.
+struct WaitingRequest<'a> {
+    store: &'a TaskStore,
+    id: &'a str,
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        if let Some(task) = self.store.lock_and_purge().tasks.get_mut(self.id) {
+            task.waiting -= 1;
+        }
     }
 }
 
@@ -404,7 +496,9 @@ mod tests {
     }
 
     fn created(store: &TaskStore) -> Option<Arc<str>> {
-        store.create(CALLER, Arc::default(), LONGEST_LIFE).map(|task| task.id)
+        let task = store.create(CALLER, Arc::default(), LONGEST_LIFE)?;
+        store.evict_excess(CALLER);
+        Some(task.id)
     }
 
     fn finish(store: &TaskStore, id: &str, bytes: usize) {
@@ -432,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_task_that_ended_makes_way_and_none_is_made_while_all_run() {
+    fn the_task_that_ended_first_makes_way_and_none_is_made_while_all_run() {
         let store = store(MOST_BYTES);
         let ids: Vec<_> = (0..MOST_PER_CALLER).map(|_| created(&store).expect("a task")).collect();
         assert!(created(&store).is_none());
@@ -440,9 +534,46 @@ mod tests {
         for number in [7, 3] {
             finish(&store, &ids[number], 1);
         }
+        let asked = store.create(CALLER, Arc::default(), LONGEST_LIFE).expect("a task");
+        store.discard(&asked.id);
+        assert!(store.get(CALLER, &ids[7]).is_ok(), "a call that was refused evicts nothing");
         assert!(created(&store).is_some());
-        assert!(store.get(CALLER, &ids[3]).is_err());
-        assert!(store.get(CALLER, &ids[7]).is_ok());
+        assert!(store.get(CALLER, &ids[7]).is_err());
+        assert!(store.get(CALLER, &ids[3]).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_promoted_for_a_caller_that_has_left_or_while_the_server_stops() {
+        let store = store(MOST_BYTES);
+        assert!(store.promote(CALLER, Arc::default()).is_some());
+        store.leave(CALLER);
+        assert!(store.promote(CALLER, Arc::default()).is_none());
+        assert!(store.promote("stranger", Arc::default()).is_some());
+        store.stop();
+        assert!(store.promote("stranger", Arc::default()).is_none());
+    }
+
+    #[tokio::test]
+    async fn only_so_many_requests_wait_for_results() {
+        let store = store(MOST_BYTES);
+        let id = created(&store).expect("a task");
+        let mut waiting: Vec<_> = (0..MOST_WAITING).map(|_| Box::pin(store.ended(CALLER, &id))).collect();
+        assert!(waiting.iter_mut().all(|request| request.now_or_never().is_none()));
+        let refused = store.ended(CALLER, &id).await.err().expect("refused");
+        assert_eq!(refused.code, ErrorCode::QueueOverloaded);
+        drop(waiting);
+        assert!(store.ended(CALLER, &id).now_or_never().is_none());
+    }
+
+    #[test]
+    fn the_result_that_has_just_come_is_the_last_to_go() {
+        let store = store(100);
+        let ids: Vec<_> = (0..3).map(|_| created(&store).expect("a task")).collect();
+        for number in [1, 2, 0] {
+            finish(&store, &ids[number], 40);
+        }
+        let known: Vec<_> = ids.iter().map(|id| store.get(CALLER, id).is_ok()).collect();
+        assert_eq!(known, [true, false, true]);
     }
 
     #[test]
