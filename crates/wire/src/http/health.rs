@@ -3,45 +3,38 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
     extract::State,
-    http::{HeaderValue, Response, StatusCode, header},
+    http::{StatusCode, header},
+    response::IntoResponse,
 };
 use prometheus::{IntCounterVec, IntGauge, Opts};
 
-use super::{ServerState, refusal::empty};
+use super::ServerState;
+
+const OK: &str = "ok\n";
 
 /// The process runs.
-pub(crate) async fn alive() -> Response<Body> {
-    text("ok\n".into(), "text/plain; charset=utf-8")
+pub(crate) async fn alive() -> &'static str {
+    OK
 }
 
 /// It takes requests.
-pub(crate) async fn ready(State(shared): State<Arc<ServerState>>) -> Response<Body> {
-    match shared.stopping.is_cancelled() {
-        true => empty(StatusCode::SERVICE_UNAVAILABLE),
-        false => text("ok\n".into(), "text/plain; charset=utf-8"),
-    }
+pub(crate) async fn ready(State(state): State<Arc<ServerState>>) -> Result<&'static str, StatusCode> {
+    if state.stopping.is_cancelled() { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok(OK) }
 }
 
 /// What is counted.
-pub(crate) async fn metrics(State(shared): State<Arc<ServerState>>) -> Response<Body> {
-    shared.metrics.sessions.set(as_gauge(shared.sessions.len()));
-    shared.metrics.tasks.set(as_gauge(tokio::runtime::Handle::current().metrics().num_alive_tasks()));
+pub(crate) async fn metrics(State(state): State<Arc<ServerState>>) -> impl IntoResponse {
+    state.metrics.sessions.set(as_gauge(state.sessions.len()));
+    state.metrics.tasks.set(as_gauge(tokio::runtime::Handle::current().metrics().num_alive_tasks()));
     // The folder itself is open while it is read.
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1));
-    shared.metrics.open_files.set(as_gauge(open));
-    text(shared.engine.metrics_text(), "text/plain; version=0.0.4; charset=utf-8")
+    state.metrics.open_files.set(as_gauge(open));
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.engine.metrics_text())
 }
 
 fn as_gauge(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-fn text(text: String, kind: &'static str) -> Response<Body> {
-    let mut response = Response::new(text.into());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
 }
 
 /// What is counted of HTTP.

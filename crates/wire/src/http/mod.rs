@@ -1,14 +1,16 @@
 //! HTTP: `/mcp`, `/rpc`, and health, readiness and metrics for operators.
 
 mod accept;
+mod body;
 mod connection;
-mod facts;
-mod gate;
+mod cors;
 mod health;
 mod layers;
 mod mcp;
+mod message;
 mod origin;
-mod refusal;
+mod rejection;
+mod request_id;
 mod respond;
 mod rpc;
 mod server;

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, HeaderValue, Response, Uri, header, uri::Authority};
+use axum::http::{HeaderMap, Uri, header, uri::Authority};
 use pintle_contract::{ErrorCode, Fault, Stage};
 
 /// What is allowed besides the machine's own names.
@@ -37,25 +37,6 @@ impl Origins {
 
 fn is_authority(text: &str) -> bool {
     !text.contains(['@', '/', '*']) && text.parse::<Authority>().is_ok()
-}
-
-/// Lets the page that called read the response. It has been checked.
-pub(crate) fn let_read<B>(response: &mut Response<B>, page: HeaderValue) {
-    let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, page);
-    headers.insert(header::VARY, HeaderValue::from_static("origin"));
-    for (name, value) in [
-        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, mcp-protocol-version, x-request-id"),
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
-        (
-            header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "accept, authorization, content-type, idempotency-key, last-event-id, mcp-method, mcp-name, \
-             mcp-protocol-version, mcp-session-id, traceparent, x-request-id",
-        ),
-        (header::ACCESS_CONTROL_MAX_AGE, "600"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
 }
 
 /// A name or number that nobody else can have: a foreign site cannot make a browser send it.

@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderValue, Response, StatusCode, header},
+    http::{HeaderName, StatusCode, header},
+    response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 
 use super::{
     accept::Accepts,
-    refusal::{empty, json_response},
     stream::{Beginning, EventStream, ReadStyle, Reader, ReplyBody, Watch},
 };
 
@@ -28,7 +28,7 @@ pub(crate) async fn respond(
     accepts: Accepts,
     style: ReadStyle,
     gone: impl Fn(bool) + Clone + Send + 'static,
-) -> Response<Body> {
+) -> Response {
     let (names, priming) = (style.names, style.priming);
     let leaves = gone.clone();
     let watch = Watch::new(move || leaves(false));
@@ -37,7 +37,7 @@ pub(crate) async fn respond(
         watch.relieve();
         return match last {
             Some((status, json)) => reply_response(status, json, stream),
-            None => empty(StatusCode::NO_CONTENT),
+            None => StatusCode::NO_CONTENT.into_response(),
         };
     }
     // The status of a response cannot change once it has begun, however busy the server is.
@@ -56,24 +56,29 @@ pub(crate) async fn respond(
 }
 
 /// A response that is the reply alone.
-fn reply_response(status: StatusCode, json: Bytes, stream: &Arc<EventStream>) -> Response<Body> {
+fn reply_response(status: StatusCode, json: Bytes, stream: &Arc<EventStream>) -> Response {
     json_response(status, Body::new(ReplyBody::new(json, Arc::clone(stream))))
 }
 
 /// Whether a response is one of events.
-pub(crate) fn is_events<B>(response: &Response<B>) -> bool {
+pub(crate) fn is_events<B>(response: &axum::http::Response<B>) -> bool {
     response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == EVENTS)
 }
 
-/// A response of events.
-pub(crate) fn event_response(reader: Reader) -> Response<Body> {
-    let mut response = Response::new(reader.into_body());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENTS));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // A proxy that gathers events would defeat their purpose.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+/// A response of server-sent events (SSE).
+pub(crate) fn event_response(reader: Reader) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, EVENTS),
+        (header::CACHE_CONTROL, "no-cache"),
+        // A proxy that gathers events would defeat their purpose.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, reader.into_body()).into_response()
+}
+
+/// A response that is JSON.
+pub(crate) fn json_response(status: StatusCode, json: impl Into<Body>) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], json.into()).into_response()
 }
 
 #[cfg(test)]
@@ -84,10 +89,7 @@ mod tests {
     const EITHER: Accepts = Accepts { json: true, events: true };
 
     /// Answers a request on whose stream something happens after a minute, which passes at once.
-    async fn response_to(
-        stream: &Arc<EventStream>,
-        after_a_minute: impl Fn(&Arc<EventStream>),
-    ) -> Response<Body> {
+    async fn response_to(stream: &Arc<EventStream>, after_a_minute: impl Fn(&Arc<EventStream>)) -> Response {
         let answered = respond(stream, EITHER, ReadStyle::default(), |_| {});
         let later = async {
             tokio::time::sleep(Duration::from_secs(60)).await;

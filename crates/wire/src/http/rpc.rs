@@ -3,21 +3,19 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
-    http::{Response, StatusCode},
+    extract::{FromRequest, Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
 };
 use pintle_contract::{Fault, Stage};
-use pintle_engine::{Incoming, Outcome, Received, Reply};
+use pintle_engine::{Incoming, Outcome, Reply};
 use pintle_rpc::{Dialect, Opened};
 use pintle_tool::{CancelReason, ProgressSink};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     ServerState,
-    accept::Accepts,
-    connection::Connection,
-    layers::Framed,
-    refusal::{empty, refuse, refuse_with, status},
+    message::{ClientReading, Message, Posted},
+    rejection::{Reason, Rejection, fault_status},
     respond::respond,
     stream::{EventStream, ReadStyle},
 };
@@ -25,63 +23,79 @@ use crate::direct;
 
 /// The method of a cancel, where there is something to cancel.
 const CANCEL: &str = "$/cancelRequest";
+/// What a client is refused with that accepts no reply.
+const TO_ACCEPT: &str = "the reply is application/json; accept it";
 
-pub(crate) async fn post(shared: Arc<ServerState>, request: Framed) -> Response<Body> {
-    let (parts, received) = request.into_parts();
-    let accepts = Accepts::read(&parts.headers);
-    let (incoming, opened) = match received {
-        Received::Request(incoming, opened) => (incoming, opened),
-        // A client that believes to have cancelled something must learn that it has not.
-        Received::Notification(incoming, opened) if opened.method == CANCEL => (incoming, opened),
-        // Nothing is under way here that another notification or a response could be about.
-        Received::Notification(incoming, _) => {
-            incoming.acknowledge("notification", 0).await;
-            return empty(StatusCode::ACCEPTED);
-        }
-        Received::Response(_) => return empty(StatusCode::ACCEPTED),
-        Received::Refused(incoming, fault) => return refuse(incoming, fault).await,
-    };
-    if accepts.nothing() {
-        let fault = Fault::invalid(Stage::Envelope, "the reply is application/json; accept it");
-        return refuse_with(StatusCode::NOT_ACCEPTABLE, incoming, fault).await;
-    }
-    let fault = match opened.dialect {
-        Dialect::Direct => {
-            let connection = Connection::of(&parts.extensions);
-            return call(shared, incoming, opened, accepts, connection).await;
-        }
-        Dialect::Control if opened.method == CANCEL => {
+/// What a `POST /rpc` asks for.
+pub(crate) enum RpcMessage {
+    /// A call of a tool.
+    Call(Incoming, Box<Opened>, ClientReading),
+    /// Nothing is under way here that a notification could be about.
+    Notification(Incoming),
+    /// Nothing is under way here that a response could be about.
+    Response,
+}
+
+impl FromRequest<Arc<ServerState>> for RpcMessage {
+    type Rejection = Rejection;
+
+    async fn from_request(request: Request, state: &Arc<ServerState>) -> Result<Self, Rejection> {
+        let Posted { message, client, .. } = Posted::read(request, state, Dialect::Direct, TO_ACCEPT).await?;
+        let (incoming, opened) = match message {
+            Message::Request(incoming, opened) if opened.dialect == Dialect::Direct => {
+                return Ok(Self::Call(incoming, Box::new(opened), client));
+            }
+            // A client that believes to have cancelled something must learn that it has not.
+            Message::Notification(incoming, opened) if opened.method == CANCEL => (incoming, opened),
+            Message::Request(incoming, opened) => (incoming, opened),
+            Message::Notification(incoming, _) => return Ok(Self::Notification(incoming)),
+            Message::Response(_) => return Ok(Self::Response),
+        };
+        let reason = if client.accepts.nothing() {
+            Reason::NotAcceptable(TO_ACCEPT)
+        } else if opened.method == CANCEL {
             let message =
                 "on /rpc each request stands alone, so `$/cancelRequest` has nothing to cancel here";
             Fault::invalid(Stage::Method, message)
                 .hint("to cancel a call, close the connection that waits for its reply")
-        }
-        Dialect::Control | Dialect::Mcp => {
+                .into()
+        } else {
             Fault::invalid(Stage::Method, "/rpc takes the direct dialect only")
                 .hint("the method is the tool's name, the params its arguments; MCP is at /mcp")
+                .into()
+        };
+        Err(reason.reject(incoming).await)
+    }
+}
+
+pub(crate) async fn post(State(state): State<Arc<ServerState>>, message: RpcMessage) -> Response {
+    match message {
+        RpcMessage::Call(incoming, opened, client) => call(state, incoming, *opened, client).await,
+        RpcMessage::Notification(incoming) => {
+            incoming.acknowledge("notification", 0).await;
+            StatusCode::ACCEPTED.into_response()
         }
-    };
-    refuse(incoming, fault).await
+        RpcMessage::Response => StatusCode::ACCEPTED.into_response(),
+    }
 }
 
 async fn call(
-    shared: Arc<ServerState>,
+    state: Arc<ServerState>,
     incoming: Incoming,
     mut opened: Opened,
-    accepts: Accepts,
-    connection: Option<CancellationToken>,
-) -> Response<Body> {
-    let stream = EventStream::new(0, Arc::clone(&shared.unread));
+    ClientReading { accepts, connection }: ClientReading,
+) -> Response {
+    let stream = EventStream::new(0, Arc::clone(&state.unread));
     stream.read_by(connection);
     let cancel = Arc::clone(incoming.cancel());
-    let registration = shared.calls.register(None, Arc::clone(&cancel));
-    if shared.options.progress_always && accepts.events && opened.meta.progress_token.is_none() {
+    let registration = state.calls.register(None, Arc::clone(&cancel));
+    if state.options.progress_always && accepts.events && opened.meta.progress_token.is_none() {
         opened.meta.progress_token = opened.id.as_ref().map(|id| id.key().into());
     }
     let target = direct::target(opened.method);
     stream.await_authorization();
     let progress = accepts.events.then(|| -> Arc<dyn ProgressSink> {
-        let (engine, listener) = (Arc::clone(&shared.engine), Arc::clone(&stream));
+        let (engine, listener) = (Arc::clone(&state.engine), Arc::clone(&stream));
         Arc::new(direct::DirectProgress { engine, listener, id: opened.id.clone() })
     });
     let call = direct::call(target, opened.params, opened.meta, opened.idempotency_key, progress);
@@ -103,7 +117,7 @@ async fn call(
 /// this dialect with a result.
 fn reply_status(outcome: &Outcome) -> StatusCode {
     match outcome {
-        Outcome::Fault(fault) if !matches!(fault.stage, Stage::Run | Stage::Tool) => status(fault),
+        Outcome::Fault(fault) if !matches!(fault.stage, Stage::Run | Stage::Tool) => fault_status(fault),
         _ => StatusCode::OK,
     }
 }

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, Response, StatusCode},
-};
+use axum::http::HeaderMap;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pintle_contract::{Fault, Stage};
-use pintle_rpc::{Opened, PROTOCOL_VERSION_KEY, RequestId};
+use pintle_rpc::{Opened, PROTOCOL_VERSION_KEY};
 use rmcp::model::{ErrorCode, JsonObject, ProtocolVersion};
 use serde_json::{Value, json};
-
-use crate::http::refusal::error_response;
+use thiserror::Error;
 
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// The first revision without sessions, whose requests say in their headers what they are.
@@ -29,25 +25,17 @@ pub(crate) enum Era {
 }
 
 /// A request that the protocol forbids.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{fault}")]
 pub(crate) struct Violation {
-    number: i32,
+    /// The number that the protocol has for it.
+    pub(crate) number: i32,
     pub(crate) fault: Fault,
     /// What the protocol wants to be said besides.
-    data: Option<Value>,
+    pub(crate) data: Option<Value>,
 }
 
 impl Violation {
-    /// The response that says so.
-    pub(crate) fn response(&self, id: Option<&RequestId>) -> Response<Body> {
-        let mut data = json!(self.fault);
-        for (name, value) in self.data.iter().filter_map(Value::as_object).flatten() {
-            data[name] = value.clone();
-        }
-        let error = json!({"code": self.number, "message": self.fault.message, "data": data});
-        error_response(StatusCode::BAD_REQUEST, id, &error)
-    }
-
     fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { number: code.0, fault: Fault::invalid(Stage::Envelope, message), data: None }
     }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{body::Body, http::Response};
+use axum::response::Response;
 use parking_lot::{Mutex, MutexGuard};
 use pintle_engine::Engine;
 use pintle_rpc::RequestId;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::StreamReply;
 use crate::{
     calls::Calls,
-    http::{refusal::error_status, respond::is_events, stream::EventStream, unread::UnreadReplies},
+    http::{rejection::error_status, respond::is_events, stream::EventStream, unread::UnreadReplies},
     mcp::{Bridge, BridgedCalls, McpService, notification, response},
 };
 
@@ -145,7 +145,7 @@ impl Session {
     }
 
     /// A request's response is decided: one that was answered at once has nothing to come back for.
-    pub(crate) fn settled(&self, stream: &EventStream, response: &Response<Body>) {
+    pub(crate) fn settled(&self, stream: &EventStream, response: &Response) {
         if !is_events(response) {
             self.streams().remove(&stream.number());
         }

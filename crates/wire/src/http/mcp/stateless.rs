@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{Response, StatusCode},
-};
+use axum::{http::StatusCode, response::Response};
 use pintle_contract::{Fault, Stage};
-use pintle_engine::Incoming;
-use pintle_rpc::{Opened, PROTOCOL_VERSION_KEY};
+use pintle_rpc::PROTOCOL_VERSION_KEY;
 use rmcp::{
     model::{ErrorCode, ErrorData, InitializeRequestParams, ProtocolVersion},
     service::serve_directly_with_ct,
@@ -16,12 +12,12 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientReading, ReplyStream, StreamReply, await_authorization, refuse_inside};
+use super::{ReplyStream, StreamReply, await_authorization, extract::McpExchange};
 use crate::{
     calls::id_taken,
     http::{
         ServerState,
-        refusal::error_status,
+        rejection::{Reason, Rejection, error_status},
         respond::respond,
         stream::{EventStream, ReadStyle},
     },
@@ -30,32 +26,31 @@ use crate::{
 
 /// Has the SDK answer one request on a stream of its own.
 pub(super) async fn answer(
-    shared: &Arc<ServerState>,
-    client: ClientReading,
-    incoming: Incoming,
-    opened: Opened,
-) -> Response<Body> {
-    let stream = EventStream::new(0, Arc::clone(&shared.unread));
+    state: &Arc<ServerState>,
+    McpExchange { incoming, opened, client }: McpExchange,
+) -> Result<Response, Rejection> {
+    let stream = EventStream::new(0, Arc::clone(&state.unread));
     stream.read_by(client.connection);
     await_authorization(&stream, &opened.method);
     // Whoever only listens is released when the server stops; everything else is answered.
-    let until = (opened.method == LISTEN).then(|| shared.stopping.clone());
+    let until = (opened.method == LISTEN).then(|| state.stopping.clone());
     let peer = peer(&opened.params);
     let reply_to = StreamReply { stream: Arc::clone(&stream), status: stateless_status };
-    let bridge = Bridge::for_one(Arc::clone(&shared.engine), Arc::clone(&shared.calls), reply_to.clone());
+    let bridge = Bridge::for_one(Arc::clone(&state.engine), Arc::clone(&state.calls), reply_to.clone());
     let extend = |extensions: &mut rmcp::model::Extensions| {
         extensions.insert(ReplyStream(Arc::clone(&stream)));
     };
     let Taken { number, message } = match bridge.take(incoming, opened, reply_to, extend) {
         Ok(taken) => taken,
-        Err(NotTaken::IdTaken(incoming)) => return refuse_inside(incoming, id_taken()).await,
+        Err(NotTaken::IdTaken(incoming)) => return Err(Reason::InReply(id_taken()).reject(incoming).await),
         Err(NotTaken::BadParams(incoming, problem)) => {
-            return refuse_inside(incoming, Fault::invalid(Stage::Arguments, problem)).await;
+            let fault = Fault::invalid(Stage::Arguments, problem);
+            return Err(Reason::InReply(fault).reject(incoming).await);
         }
     };
     let end = CancellationToken::new();
     let transport = bridge.transport_for_one(message);
-    let service = serve_directly_with_ct(shared.service.service(), transport, peer, end.clone());
+    let service = serve_directly_with_ct(state.service.service(), transport, peer, end.clone());
     let ending = Arc::clone(&stream);
     let watched = Arc::clone(&bridge);
     tokio::spawn(async move {
@@ -69,7 +64,7 @@ pub(super) async fn answer(
         let _ = watched.forget(number, json!({}));
         end.cancel();
     };
-    respond(&stream, client.accepts, ReadStyle { until, ..ReadStyle::default() }, gone).await
+    Ok(respond(&stream, client.accepts, ReadStyle { until, ..ReadStyle::default() }, gone).await)
 }
 
 /// What the SDK would know of the client from a handshake.
