@@ -5,7 +5,9 @@
 
 use std::{borrow::Cow, fmt};
 
-use crate::WorkspacePath;
+use thiserror::Error;
+
+use crate::{PathProblem, WorkspacePath};
 
 /// What is done to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,15 +80,59 @@ enum Scope {
     Named(String),
 }
 
+/// A text that is not a scope.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{text}` is not a scope: {problem}; write `read:/folder/`, `write:/folder/*`, `assets:read` or `run:NAME`"
+)]
+pub struct ScopeError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    #[source]
+    pub problem: ScopeProblem,
+}
+
+/// What is wrong with a text that should be a scope.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ScopeProblem {
+    /// Kind and rest are not separated.
+    #[error("it has no `:`")]
+    NoColon,
+    /// The kind is none of those that there are.
+    #[error("its kind is unknown")]
+    UnknownKind,
+    /// There is a kind and nothing else.
+    #[error("nothing follows the `:`")]
+    NothingFollows,
+    /// `run:` with something that no command can be called.
+    #[error("`run:` takes the name of one command")]
+    NotACommandName,
+    /// The path is relative.
+    #[error("its path does not begin with `/`")]
+    RelativePath,
+    /// A `*` that is not the whole last name.
+    #[error("`*` may only stand for the last name")]
+    MisplacedStar,
+    /// The path has `.` or `..` in it.
+    #[error("its path is not plain")]
+    NotPlain,
+    /// The path is wrong in another way.
+    #[error(transparent)]
+    Path(#[from] PathProblem),
+}
+
 impl Scopes {
     /// The local user's: whatever the server can do.
     pub fn everything() -> Self {
         Self(Granted::Everything)
     }
 
-    /// Reads scopes as they are written. `Err` says which one makes no sense, and why.
-    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        texts.into_iter().map(Scope::parse).collect::<Result<_, _>>().map(Granted::These).map(Self)
+    /// Reads scopes as they are written. `Err` names the one that makes no sense.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, ScopeError> {
+        let parse =
+            |text: &str| Scope::parse(text).map_err(|problem| ScopeError { text: text.to_owned(), problem });
+        texts.into_iter().map(parse).collect::<Result<_, _>>().map(Granted::These).map(Self)
     }
 
     /// Whether an access is covered.
@@ -169,38 +215,32 @@ fn nameable(path: &[u8]) -> WorkspacePath {
 }
 
 impl Scope {
-    fn parse(text: &str) -> Result<Self, String> {
-        let problem = |why: &str| {
-            format!(
-                "`{text}` is not a scope: {why}; write `read:/folder/`, `write:/folder/*`, `assets:read` or `run:NAME`"
-            )
-        };
-        let (kind, rest) = text.split_once(':').ok_or_else(|| problem("it has no `:`"))?;
+    fn parse(text: &str) -> Result<Self, ScopeProblem> {
+        let (kind, rest) = text.split_once(':').ok_or(ScopeProblem::NoColon)?;
         let verb = match kind {
             "read" => Verb::Read,
             "write" => Verb::Write,
             "run" if rest.contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.')) => {
-                return Err(problem("`run:` takes the name of one command"));
+                return Err(ScopeProblem::NotACommandName);
             }
             "assets" | "run" | "metrics" if !rest.is_empty() => return Ok(Self::Named(text.to_owned())),
-            "assets" | "run" | "metrics" => return Err(problem("nothing follows the `:`")),
-            _ => return Err(problem("its kind is unknown")),
+            "assets" | "run" | "metrics" => return Err(ScopeProblem::NothingFollows),
+            _ => return Err(ScopeProblem::UnknownKind),
         };
         if !rest.starts_with('/') {
-            return Err(problem("its path does not begin with `/`"));
+            return Err(ScopeProblem::RelativePath);
         }
         let (folder, is_deep) = match rest.strip_suffix("/*") {
             Some(folder) => (folder, false),
             None => (rest, true),
         };
         if folder.contains('*') {
-            return Err(problem("`*` may only stand for the last name"));
+            return Err(ScopeProblem::MisplacedStar);
         }
         if folder.split('/').any(|name| matches!(name, "." | "..")) {
-            return Err(problem("its path is not plain"));
+            return Err(ScopeProblem::NotPlain);
         }
-        let folder = WorkspacePath::parse(folder).map_err(|error| problem(&error.to_string()))?;
-        Ok(Self::Folder { verb, folder, is_deep })
+        Ok(Self::Folder { verb, folder: WorkspacePath::parse(folder)?, is_deep })
     }
 
     fn covers(&self, access: &Access) -> bool {
@@ -280,24 +320,33 @@ mod tests {
 
     #[test]
     fn a_scope_that_makes_no_sense_is_refused() {
-        for text in [
-            "run:*",
-            "run:",
-            "run:a b",
-            "",
-            "read",
-            "read:",
-            "read:a",
-            "look:/a",
-            "read:/a/*/b",
-            "read:/../a",
-            "read:/a/./b",
-            "assets:",
-            "READ:/",
+        for (text, expected) in [
+            ("run:*", ScopeProblem::NotACommandName),
+            ("run:a b", ScopeProblem::NotACommandName),
+            ("run:", ScopeProblem::NothingFollows),
+            ("assets:", ScopeProblem::NothingFollows),
+            ("", ScopeProblem::NoColon),
+            ("read", ScopeProblem::NoColon),
+            ("read:", ScopeProblem::RelativePath),
+            ("read:a", ScopeProblem::RelativePath),
+            ("look:/a", ScopeProblem::UnknownKind),
+            ("READ:/", ScopeProblem::UnknownKind),
+            ("read:/a/*/b", ScopeProblem::MisplacedStar),
+            ("read:/../a", ScopeProblem::NotPlain),
+            ("read:/a/./b", ScopeProblem::NotPlain),
         ] {
-            let problem = Scopes::parse([text]).expect_err(text);
-            assert!(problem.contains(&format!("`{text}`")), "{problem}");
+            let error = Scopes::parse(["read:/", text]).expect_err(text);
+            assert_eq!((error.text.as_str(), &error.problem), (text, &expected));
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "`{text}` is not a scope: {expected}; write `read:/folder/`, `write:/folder/*`, \
+                     `assets:read` or `run:NAME`"
+                )
+            );
         }
+        let error = Scopes::parse(["read:/a\0b"]).expect_err("a name with a NUL");
+        assert!(matches!(error.problem, ScopeProblem::Path(_)), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod number;
 mod path;
 mod root_name;
 
-pub use access::{Access, Need, Scopes, Verb};
+pub use access::{Access, Need, ScopeError, ScopeProblem, Scopes, Verb};
 pub use canonical::{Fingerprint, canonical_json, fingerprint};
 pub use definition::{Annotations, ClientHints, TOOL_ID_PREFIX, ToolDefinition, tool_id, underscore_name};
 pub use envelope::{ENVELOPE_SCHEMA, Meta, TOOL_IO_SCHEMA};

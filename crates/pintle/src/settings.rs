@@ -276,7 +276,7 @@ impl Listen {
         let one_host = |host: &str| Origins::new(Vec::new(), vec![host.to_owned()]);
         let origins = listed(&arguments.allow_origin, file, "allow_origin", &file.allow_origin, one_origin)?;
         let hosts = listed(&arguments.allow_host, file, "allow_host", &file.allow_host, one_host)?;
-        let origins = Origins::new(origins.to_vec(), hosts.to_vec())?;
+        let origins = Origins::new(origins.to_vec(), hosts.to_vec()).map_err(|error| error.to_string())?;
         Ok(Self::Http(ListenHttp { address, origins }))
     }
 }
@@ -298,18 +298,20 @@ fn set_at(file: &FileConfig, is_typed: bool, key: &str) -> SetAt {
 
 /// What was typed, or stands in a variable, or in the file, where there may be several. Those of the file are checked
 /// one by one, so that an error has the position of the one that is wrong.
-fn listed<'a, T>(
+fn listed<'a, T, E: ToString>(
     typed: &'a [String],
     file: &FileConfig,
     key: &str,
     written: &'a [String],
-    check: impl Fn(&str) -> Result<T, String>,
+    check: impl Fn(&str) -> Result<T, E>,
 ) -> Result<&'a [String], String> {
     if !typed.iter().all(String::is_empty) {
         return Ok(typed);
     }
     for (index, item) in written.iter().enumerate() {
-        check(item).map_err(|problem| file.positions.set_at(&format!("/{key}/{index}")).problem(problem))?;
+        check(item).map_err(|problem| {
+            file.positions.set_at(&format!("/{key}/{index}")).problem(problem.to_string())
+        })?;
     }
     Ok(written)
 }
@@ -322,7 +324,8 @@ fn scopes(typed: &[String], file: &FileConfig) -> Result<Scopes, String> {
     let written = file.scope.as_deref().unwrap_or_default();
     let chosen = listed(typed, file, "scope", written, |scope| Scopes::parse([scope]))?;
     // An empty variable is none; an empty scope in the file is an error that is found above.
-    Scopes::parse(chosen.iter().map(String::as_str).filter(|scope| !scope.is_empty()))
+    let chosen = chosen.iter().map(String::as_str).filter(|scope| !scope.is_empty());
+    Scopes::parse(chosen).map_err(|error| error.to_string())
 }
 
 fn toolsets(typed: &[String], file: &FileConfig) -> Result<Toolsets, String> {

@@ -8,6 +8,7 @@ use serde::{
     de::{Deserializer as _, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value, json, value::RawValue};
+use thiserror::Error;
 
 use crate::{Dialect, RequestId};
 
@@ -241,8 +242,8 @@ fn read_fields(text: &str) -> Result<Fields<'_>, Refused> {
     match read_map(text, FieldsVisitor) {
         Ok(Ok(fields)) => Ok(fields),
         Ok(Err(duplicate)) => {
-            let message = format!("the envelope is wrong: field `{duplicate}` is there twice");
-            Err(glimpse(text, Fault::invalid(Stage::Envelope, message)).unwrap_or_else(refuse))
+            let fault = Fault::invalid(Stage::Envelope, duplicate.to_string());
+            Err(glimpse(text, fault).unwrap_or_else(refuse))
         }
         // It may be JSON all the same, with something in it that cannot be held here.
         Err(error) => {
@@ -293,11 +294,16 @@ fn parse_message(error: &serde_json::Error, verdict: &str) -> String {
     format!("the frame {verdict}: {} at {position}", reason.map_or("syntax error", |(_, message)| message))
 }
 
+/// The name of the first field that is there twice, cut short.
+#[derive(Debug, Error)]
+#[error("the envelope is wrong: field `{0}` is there twice")]
+struct DuplicateField(String);
+
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    /// The name of the first field that is there twice is an answer too: the frame is JSON.
-    type Value = Result<Fields<'de>, String>;
+    /// A field that is there twice is no error of the deserializer: the frame is JSON.
+    type Value = Result<Fields<'de>, DuplicateField>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -322,7 +328,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
             }
         }
         Ok(match duplicate {
-            Some(name) => Err(name.chars().take(80).collect()),
+            Some(name) => Err(DuplicateField(name.chars().take(80).collect())),
             None => Ok(Fields { map, raw_id }),
         })
     }

@@ -14,7 +14,7 @@ mod outlet;
 mod pipe;
 mod standard;
 
-pub use http::{HttpOptions, HttpServer, Origins, ReplyStream};
+pub use http::{HttpOptions, HttpServer, Origins, OriginsError, ReplyStream};
 pub use mcp::{McpHandler, McpOptions, McpService, ResultsSetting, TaskInput, TaskStore, ToolNames};
 pub use outlet::{Outlet, OutletClosed};
 pub use pipe::{Pipe, PipeOptions};

@@ -349,9 +349,7 @@ impl PipeClient {
                 true
             }
             Err(NotTaken::IdTaken(incoming)) => self.refuse_mcp(incoming, id_taken()),
-            Err(NotTaken::BadParams(incoming, problem)) => {
-                self.refuse_mcp(incoming, Fault::invalid(Stage::Arguments, problem))
-            }
+            Err(NotTaken::BadParams(incoming, problem)) => self.refuse_mcp(incoming, problem.into()),
         }
     }
 

@@ -18,7 +18,7 @@ mod stream;
 mod unread;
 
 pub use mcp::ReplyStream;
-pub use origin::Origins;
+pub use origin::{Origins, OriginsError};
 pub use server::{HttpOptions, HttpServer};
 
 use std::sync::Arc;

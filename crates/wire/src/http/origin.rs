@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Uri, header, uri::Authority};
 use pintle_contract::{ErrorCode, Fault, Stage};
+use thiserror::Error;
 
 /// What is allowed besides the machine's own names.
 #[derive(Clone, Debug, Default)]
@@ -17,21 +18,28 @@ pub struct Origins {
     pub hosts: Vec<String>,
 }
 
+/// An origin or a host that could never match a request.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OriginsError {
+    /// Browsers write no such origin.
+    #[error("`{0}` is not an origin; write it as browsers do, such as https://example.com")]
+    NotAnOrigin(String),
+    /// No server has such a name.
+    #[error("`{0}` is not a host; write its name, such as example.com")]
+    NotAHost(String),
+}
+
 impl Origins {
     /// Refuses what could never match.
-    pub fn new(origins: Vec<String>, hosts: Vec<String>) -> Result<Self, String> {
-        for origin in &origins {
-            let rest = origin.split_once("://").map(|(_, rest)| rest);
-            if !rest.is_some_and(is_authority) {
-                return Err(format!(
-                    "`{origin}` is not an origin; write it as browsers do, such as https://example.com"
-                ));
-            }
+    pub fn new(origins: Vec<String>, hosts: Vec<String>) -> Result<Self, OriginsError> {
+        let is_origin = |origin: &str| origin.split_once("://").is_some_and(|(_, rest)| is_authority(rest));
+        if let Some(origin) = origins.iter().find(|origin| !is_origin(origin)) {
+            return Err(OriginsError::NotAnOrigin(origin.clone()));
         }
-        if let Some(host) = hosts.iter().find(|host| !is_authority(host)) {
-            return Err(format!("`{host}` is not a host; write its name, such as example.com"));
+        match hosts.iter().find(|host| !is_authority(host)) {
+            Some(host) => Err(OriginsError::NotAHost(host.clone())),
+            None => Ok(Self { origins, hosts }),
         }
-        Ok(Self { origins, hosts })
     }
 }
 
@@ -125,10 +133,12 @@ mod tests {
         for origin in
             ["", "a.test", "*", "https://a.test/", "https://", "https://*.a.test", "https://u@a.test"]
         {
-            assert!(Origins::new(vec![origin.into()], vec![]).is_err(), "{origin}");
+            let error = Origins::new(vec![origin.into()], vec![]).expect_err(origin);
+            assert_eq!(error, OriginsError::NotAnOrigin(origin.into()));
         }
         for host in ["", "*", "http://a", "a b", "a/b"] {
-            assert!(Origins::new(vec![], vec![host.into()]).is_err(), "{host}");
+            let error = Origins::new(vec![], vec![host.into()]).expect_err(host);
+            assert_eq!(error, OriginsError::NotAHost(host.into()));
         }
     }
 

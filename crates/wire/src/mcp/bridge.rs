@@ -32,7 +32,10 @@ use tokio::{
     sync::{Notify, mpsc},
 };
 
-use super::{McpProgress, McpRequest, message};
+use super::{
+    McpProgress, McpRequest,
+    message::{self, ParamsError},
+};
 use crate::{
     calls::{Calls, PendingCall},
     json_rpc::{Listener, ReplyFrame},
@@ -138,8 +141,8 @@ impl Drop for Unanswered {
 pub(crate) enum NotTaken {
     /// Its id belongs to one that has not been answered yet.
     IdTaken(Incoming),
-    /// The params make no sense; it says how.
-    BadParams(Incoming, String),
+    /// The params make no sense.
+    BadParams(Incoming, ParamsError),
 }
 
 /// A request that is registered, on its way to the SDK.

@@ -10,6 +10,7 @@ use rmcp::model::{
 };
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
+use thiserror::Error;
 
 use super::{
     clients::ResultForm,
@@ -25,11 +26,32 @@ pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 const SUBSCRIPTION_KEY: &str = "\"io.modelcontextprotocol/subscriptionId\":";
 
-/// The SDK's form of a request. `Err` says what is wrong with the params.
+/// What is wrong with the params of a request.
+#[derive(Debug, Error)]
+pub(crate) enum ParamsError {
+    #[error("the params of `{0}` do not match the protocol")]
+    Mismatch(String),
+    #[error("this is not a request")]
+    NotARequest,
+    #[error("`name` must be the name of a tool")]
+    NoToolName,
+    #[error("`arguments` must be an object")]
+    ArgumentsNotAnObject,
+    #[error("`_meta` must be an object")]
+    MetaNotAnObject,
+}
+
+impl From<ParamsError> for Fault {
+    fn from(error: ParamsError) -> Self {
+        Self::invalid(Stage::Arguments, error.to_string())
+    }
+}
+
+/// The SDK's form of a request.
 ///
 /// The most frequent request is built by hand: the SDK would copy its arguments several times while it
 /// tries what kind of message it is.
-pub(crate) fn client_request(method: &str, mut params: Value) -> Result<ClientRequest, String> {
+pub(crate) fn client_request(method: &str, mut params: Value) -> Result<ClientRequest, ParamsError> {
     let plain = params.as_object().is_some_and(|params| {
         params.keys().all(|key| matches!(key.as_str(), "name" | "arguments" | "task" | "_meta"))
     });
@@ -38,7 +60,7 @@ pub(crate) fn client_request(method: &str, mut params: Value) -> Result<ClientRe
     }
     if is_legacy_method(method, &params) {
         let request = serde_json::from_value(json!({"method": method, "params": params}));
-        return request.map(ClientRequest::CustomRequest).map_err(|_| "`_meta` must be an object".into());
+        return request.map(ClientRequest::CustomRequest).map_err(|_| ParamsError::MetaNotAnObject);
     }
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
     let is_stateless = params_name_protocol(&message["params"]);
@@ -48,11 +70,11 @@ pub(crate) fn client_request(method: &str, mut params: Value) -> Result<ClientRe
             if matches!(request.request, ClientRequest::CustomRequest(_))
                 && is_offered(method, is_stateless) =>
         {
-            Err(format!("the params of `{method}` do not match the protocol"))
+            Err(ParamsError::Mismatch(method.to_owned()))
         }
         Ok(JsonRpcMessage::Request(request)) => Ok(request.request),
-        Ok(_) => Err("this is not a request".into()),
-        Err(_) => Err(format!("the params of `{method}` do not match the protocol")),
+        Ok(_) => Err(ParamsError::NotARequest),
+        Err(_) => Err(ParamsError::Mismatch(method.to_owned())),
     }
 }
 
@@ -75,20 +97,20 @@ fn is_offered(method: &str, is_stateless: bool) -> bool {
     }
 }
 
-fn call_request(params: &mut Value) -> Result<ClientRequest, String> {
+fn call_request(params: &mut Value) -> Result<ClientRequest, ParamsError> {
     let Some(name) = params["name"].as_str() else {
-        return Err("`name` must be the name of a tool".into());
+        return Err(ParamsError::NoToolName);
     };
     let mut call = CallToolRequestParams::new(name.to_owned());
     call.arguments = match params["arguments"].take() {
         Value::Null => None,
         Value::Object(arguments) => Some(arguments),
-        _ => return Err("`arguments` must be an object".into()),
+        _ => return Err(ParamsError::ArgumentsNotAnObject),
     };
     let mut request = CallToolRequest::new(call);
     if let Some(meta) = params.get_mut("_meta") {
         let meta: RequestMetaObject =
-            serde_json::from_value(meta.take()).map_err(|_| "`_meta` must be an object")?;
+            serde_json::from_value(meta.take()).map_err(|_| ParamsError::MetaNotAnObject)?;
         request.extensions.insert(meta);
     }
     Ok(ClientRequest::CallToolRequest(request))

@@ -21,7 +21,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use extract::{AcceptsEvents, InSession, McpExchange, McpMessage, Server, SessionEvents, SessionRevision};
-use pintle_contract::{ErrorCode, Fault, Stage};
+use pintle_contract::{ErrorCode, Fault};
 use pintle_engine::Incoming;
 use pintle_rpc::{Dialect, Opened};
 use pintle_tool::CancelReason;
@@ -132,8 +132,7 @@ async fn answer_in_session(
         Ok(taken) => taken,
         Err(NotTaken::IdTaken(incoming)) => return Err(Reason::Fault(id_taken()).reject(incoming).await),
         Err(NotTaken::BadParams(incoming, problem)) => {
-            let fault = Fault::invalid(Stage::Arguments, problem);
-            return Err(Reason::InReply(fault).reject(incoming).await);
+            return Err(Reason::InReply(problem.into()).reject(incoming).await);
         }
     };
     if !session.bridge.send(message).await {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::{http::StatusCode, response::Response};
-use pintle_contract::{Fault, Stage};
 use pintle_rpc::PROTOCOL_VERSION_KEY;
 use rmcp::{
     model::{ErrorCode, ErrorData, InitializeRequestParams, ProtocolVersion},
@@ -44,8 +43,7 @@ pub(super) async fn answer(
         Ok(taken) => taken,
         Err(NotTaken::IdTaken(incoming)) => return Err(Reason::InReply(id_taken()).reject(incoming).await),
         Err(NotTaken::BadParams(incoming, problem)) => {
-            let fault = Fault::invalid(Stage::Arguments, problem);
-            return Err(Reason::InReply(fault).reject(incoming).await);
+            return Err(Reason::InReply(problem.into()).reject(incoming).await);
         }
     };
     let end = CancellationToken::new();
