@@ -36,41 +36,9 @@ pub fn fingerprint(value: &Value) -> Fingerprint {
 
 /// Compact JSON with object keys sorted by their bytes.
 pub fn canonical_json(value: &Value) -> String {
-    let mut out = String::new();
-    write_canonical(value, &mut out);
-    out
-}
-
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(map) => {
-            let mut members: Vec<_> = map.iter().collect();
-            members.sort_by(|a, b| a.0.cmp(b.0));
-            write_list(out, ('{', '}'), members, |(key, member), out| {
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write_canonical(member, out);
-            });
-        }
-        Value::Array(items) => write_list(out, ('[', ']'), items, write_canonical),
-        scalar => out.push_str(&scalar.to_string()),
-    }
-}
-
-fn write_list<T>(
-    out: &mut String,
-    (open, close): (char, char),
-    items: impl IntoIterator<Item = T>,
-    write: impl Fn(T, &mut String),
-) {
-    out.push(open);
-    for (index, item) in items.into_iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        write(item, out);
-    }
-    out.push(close);
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    sorted.to_string()
 }
 
 #[cfg(test)]
