@@ -12,6 +12,7 @@ mod lane;
 mod mcp;
 mod outlet;
 mod pipe;
+mod registry;
 mod standard;
 
 pub use http::{HttpOptions, HttpServer, Origins, OriginsError, ReplyStream};

@@ -3,12 +3,10 @@
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
 
@@ -18,12 +16,8 @@ use axum::{
 };
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-    time::Sleep,
-};
+use tokio::{io::Interest, net::TcpStream};
+use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -34,9 +28,8 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 /// How much is read ahead of a request.
 const READ_AHEAD: usize = 64 << 10;
 
-/// How often it is looked whether the client is still there. One that has left, or has only said that it will
-/// send no more, gets what is ready within this time.
-const LOOK: Duration = Duration::from_millis(250);
+/// How long a client that has closed its end may take what is ready. It may only have said that it will send no more.
+const LEAVING_GRACE: Duration = Duration::from_millis(250);
 
 /// Serves a connection until either end closes it. When the server stops, the request under way is
 /// still answered.
@@ -63,7 +56,9 @@ pub(crate) async fn serve(
             response
         }
     });
-    let io = TokioIo::new(WriteTimeout { socket, timeout: write_timeout, stalled: None });
+    let mut socket = TimeoutWriter::new(socket);
+    socket.set_timeout(Some(write_timeout));
+    let io = TokioIo::new(Box::pin(socket));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
@@ -72,10 +67,14 @@ pub(crate) async fn serve(
         .half_close(true)
         .serve_connection(io, service);
     let mut serving = std::pin::pin!(serving);
+    // Without a file descriptor to watch, a client that leaves is noticed when it is written to.
     let left = async {
-        match &watched {
+        let watching = match watched {
             Ok(socket) => has_left(socket).await,
-            Err(_) => std::future::pending().await,
+            Err(error) => Err(error),
+        };
+        if watching.is_err() {
+            std::future::pending::<()>().await;
         }
     };
     let mut left = std::pin::pin!(left);
@@ -98,21 +97,16 @@ pub(crate) async fn serve(
     }
 }
 
-/// Resolves when the client has left and had time to take what was ready.
-async fn has_left(socket: &OwnedFd) {
-    let mut seen = false;
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
-        if matches!(poll(&mut watched, Some(&now)), Ok(1)) && watched[0].revents().intersects(ended) {
-            if seen {
-                return;
-            }
-            seen = true;
-        }
+/// Resolves when the client has closed its end and had time to take what was ready.
+async fn has_left(socket: OwnedFd) -> io::Result<()> {
+    let socket = TcpStream::from_std(socket.into())?;
+    while !socket.ready(Interest::READABLE).await?.is_read_closed() {
+        // Bytes have come, which are for whoever serves the connection to read. Here they only have to be noticed, so
+        // that the next event is waited for.
+        let _ = socket.try_io(Interest::READABLE, || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into()));
     }
+    tokio::time::sleep(LEAVING_GRACE).await;
+    Ok(())
 }
 
 /// One connection, as others see it: it can be asked whether it is idle, and closed whatever is still to be
@@ -169,72 +163,5 @@ impl Connection {
     /// Closes it.
     pub(crate) fn close(&self) {
         self.0.closed.cancel();
-    }
-}
-
-/// A socket that fails when its client takes nothing for the write timeout.
-struct WriteTimeout {
-    socket: TcpStream,
-    timeout: Duration,
-    /// Runs while the client takes nothing.
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
-impl WriteTimeout {
-    fn within_timeout<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
-        }
-        let timeout = self.timeout;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
-        ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl AsyncRead for WriteTimeout {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for WriteTimeout {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
-        self.within_timeout(context, written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
-        self.within_timeout(context, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(context)
     }
 }

@@ -1,7 +1,6 @@
 //! Accepting connections, and graceful shutdown.
 
 use std::{
-    collections::HashMap,
     io,
     net::SocketAddr,
     sync::Arc,
@@ -9,7 +8,6 @@ use std::{
 };
 
 use axum::Router;
-use parking_lot::Mutex;
 use pintle_engine::Engine;
 use pintle_tool::{Caller, CancelReason};
 use tokio::{
@@ -30,6 +28,7 @@ use super::{
 use crate::{
     calls::Calls,
     mcp::{BridgedCalls, McpService, TaskStore},
+    registry::Registry,
 };
 
 /// How HTTP is served.
@@ -155,13 +154,13 @@ async fn accept(
     tasks: TaskTracker,
 ) {
     let started = Instant::now();
-    let all = Arc::new(Connections::default());
+    let all = Arc::new(Registry::default());
     let capacity = Arc::new(Semaphore::new(most));
     loop {
         let next = async {
             let socket = take_one(&listener).await;
             if capacity.available_permits() == 0 {
-                all.close_the_longest_idle();
+                evict_longest_idle(&all);
             }
             (socket, Arc::clone(&capacity).acquire_owned().await)
         };
@@ -170,45 +169,24 @@ async fn accept(
             (socket, Ok(permit)) = next => (socket, permit),
         };
         let connection = Connection::new(started);
-        let number = all.enter(connection.clone());
-        let (router, stopping, open, all) =
-            (router.clone(), stopping.clone(), open.clone(), Arc::clone(&all));
+        let registered = all.register(connection.clone());
+        let (router, stopping, open) = (router.clone(), stopping.clone(), open.clone());
         tasks.spawn(async move {
             open.inc();
             connection::serve(socket, router, connection, write_timeout, stopping).await;
             open.dec();
-            all.leave(number);
+            drop(registered);
             drop(permit);
         });
     }
 }
 
-/// The connections that are open.
-#[derive(Default)]
-struct Connections {
-    all: Mutex<(u64, HashMap<u64, Connection>)>,
-}
-
-impl Connections {
-    fn enter(&self, connection: Connection) -> u64 {
-        let mut all = self.all.lock();
-        all.0 += 1;
-        let number = all.0;
-        all.1.insert(number, connection);
-        number
-    }
-
-    fn leave(&self, number: u64) {
-        self.all.lock().1.remove(&number);
-    }
-
-    /// Closes the connection that was idle longest, if there is an idle one, for whoever comes next.
-    fn close_the_longest_idle(&self) {
-        let all = self.all.lock();
-        let idle = all.1.values().filter_map(|connection| Some((connection.idle_since()?, connection)));
-        if let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) {
-            connection.close();
-        }
+/// Evicts the connection that was idle longest, if there is an idle one, for whoever comes next.
+fn evict_longest_idle(all: &Registry<Connection>) {
+    let all = all.entries();
+    let idle = all.iter().filter_map(|(_, connection)| Some((connection.idle_since()?, connection)));
+    if let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) {
+        connection.close();
     }
 }
 

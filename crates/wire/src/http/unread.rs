@@ -4,15 +4,14 @@
 //! that has made no progress for longest is evicted sooner, so that a client that does not read holds up nobody else.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use pintle_engine::Engine;
 
 use super::stream::EventStream;
+use crate::registry::{Registered, Registry};
 
 /// How long a reply must have made no progress to be evicted while others wait.
 const STALLED: Duration = Duration::from_secs(5);
@@ -22,22 +21,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The replies that hold a reservation.
 #[derive(Default)]
 pub(crate) struct UnreadReplies {
-    streams: Mutex<(u64, BTreeMap<u64, Weak<EventStream>>)>,
+    streams: Arc<Registry<Weak<EventStream>>>,
 }
 
 /// One reply's registration, ended when dropped.
-pub(crate) struct Registered {
-    replies: Arc<UnreadReplies>,
-    number: u64,
-}
+pub(crate) type RegisteredReply = Registered<Weak<EventStream>>;
 
 impl UnreadReplies {
-    pub(crate) fn register(self: &Arc<Self>, stream: Weak<EventStream>) -> Registered {
-        let mut streams = self.streams.lock();
-        streams.0 += 1;
-        let number = streams.0;
-        streams.1.insert(number, stream);
-        Registered { replies: Arc::clone(self), number }
+    pub(crate) fn register(&self, stream: Weak<EventStream>) -> RegisteredReply {
+        self.streams.register(stream)
     }
 
     /// Evicts while results wait for memory. Never resolves.
@@ -53,13 +45,9 @@ impl UnreadReplies {
     }
 
     fn longest_stalled(&self) -> Option<Arc<EventStream>> {
-        let streams: Vec<_> = self.streams.lock().1.values().filter_map(Weak::upgrade).collect();
+        // What is upgraded may be the last reference, and dropping that ends its registration, which takes the lock.
+        let streams: Vec<_> =
+            self.streams.entries().iter().filter_map(|(_, stream)| stream.upgrade()).collect();
         streams.into_iter().max_by_key(|stream| stream.stalled_for())
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        self.replies.streams.lock().1.remove(&self.number);
     }
 }

@@ -20,7 +20,7 @@ use pintle_engine::Reservation;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::unread::{Registered, UnreadReplies};
+use super::unread::{RegisteredReply, UnreadReplies};
 use crate::json_rpc::Listener;
 
 /// How many events besides the reply may wait for a reader; older ones are superseded.
@@ -58,7 +58,7 @@ struct StreamState {
     /// The connection of whoever reads, to be closed if the reply is evicted.
     connection: Option<CancellationToken>,
     /// The memory of a reply, and its registration among those that can be evicted.
-    reserved: Option<(Reservation, Registered)>,
+    reserved: Option<(Reservation, RegisteredReply)>,
     /// When the reader last took something of the reply; at first, when the reply came.
     progress: Option<Instant>,
 }
