@@ -488,6 +488,52 @@ mod tests {
     }
 
     #[test]
+    fn what_a_message_says_about_itself_is_taken_out_of_its_envelope() {
+        let frame = br#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1},"idempotencyKey":"k",
+            "meta":{"traceparent":"00-a-b-01","progressToken":7}}"#;
+        match open_text(frame, EnvelopeMode::Enforce).expect("opens") {
+            Message::Request(opened) => {
+                assert_eq!(opened.idempotency_key.as_deref(), Some("k"));
+                assert_eq!(opened.meta.traceparent.as_deref(), Some("00-a-b-01"));
+                assert_eq!(opened.meta.progress_token, Some(json!(7)));
+                assert_eq!((opened.params, opened.dialect), (json!({"x": 1}), Dialect::Direct));
+                assert!(opened.cancels.is_none() && opened.shadowed.is_none());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_mcp_may_leave_out_the_params() {
+        match open_text(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, EnvelopeMode::Enforce) {
+            Ok(Message::Request(opened)) => assert_eq!(opened.params, json!({})),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(
+            refusal(r#"{"jsonrpc":"2.0","id":1,"method":"text.read"}"#),
+            (-32600, Some("1".to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_where_the_frame_is_wrong() {
+        for (frame, expected) in [
+            (&b"{\"a\":\"\xff\"}"[..], "the frame is not UTF-8: byte 7 is wrong"),
+            (b"{\"a\":1", "the frame is not JSON: it ends too early, at column 6"),
+            (b"{\"a\":1,}", "the frame is not JSON: syntax error at column 8"),
+            (b"{\"a\":1,\"a\":2}", "the envelope is wrong: field `a` is there twice"),
+            (
+                b"{\"x\":123456789012345678901}",
+                "the number at column 6 cannot be held exactly, so it is not taken",
+            ),
+            (b"[1]", "the frame is not an object; send exactly one request object a frame (no batches)"),
+        ] {
+            let refused = open_text(frame, EnvelopeMode::Enforce).expect_err("bad");
+            assert_eq!(refused.fault.message, expected);
+        }
+    }
+
+    #[test]
     fn shadow_lets_through_what_still_makes_sense() {
         let frame = br#"{"id":null,"method":"m","extra":1}"#;
         match open_text(frame, EnvelopeMode::Shadow).expect("let through") {

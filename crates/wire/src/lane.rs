@@ -102,4 +102,32 @@ mod tests {
         assert_eq!(pushed.join().expect("joins"), Ok(()));
         assert_eq!(receiver.next().await, None);
     }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn heavy_jobs_wait_until_what_is_before_them_was_given_out() {
+        let (sender, mut receiver) = lane(Handle::current());
+        let weights = Arc::clone(&sender.weights);
+        let half = WEIGHT as usize / 2;
+        let pushed = std::thread::spawn(move || {
+            let all = (0..3).all(|number| sender.push(number, half));
+            drop(sender);
+            all
+        });
+        for number in 0..3 {
+            // Two halves fit, so the third job is pushed only once the first was given out.
+            let waiting = receiver.jobs.len();
+            assert!(waiting <= 2, "{waiting} jobs of half the weight wait");
+            assert_eq!(receiver.next().await, Some(number));
+        }
+        assert_eq!(receiver.next().await, None);
+        assert!(pushed.join().expect("joins"));
+        assert_eq!(weights.available_permits(), WEIGHT as usize, "the whole weight is free again");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_lane_without_a_worker_takes_nothing() {
+        let (sender, receiver) = lane(Handle::current());
+        drop(receiver);
+        assert!(!std::thread::spawn(move || sender.push(1, 1)).join().expect("joins"));
+    }
 }

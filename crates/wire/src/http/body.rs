@@ -102,3 +102,87 @@ async fn gather(mut body: Body, limit: usize) -> Result<Result<Bytes, OverLimit>
     }
     Ok(if seen <= limit { Ok(whole.freeze()) } else { Err(OverLimit(seen)) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::stream;
+
+    #[test]
+    fn only_json_that_is_not_compressed_is_read() {
+        for (headers, expected) in [
+            (&[("content-type", "application/json")][..], None),
+            (&[("content-type", "Application/JSON ; charset=utf-8")], None),
+            (&[("content-type", "application/json"), ("content-encoding", "identity")], None),
+            (&[], Some("NotJson")),
+            (&[("content-type", "")], Some("NotJson")),
+            (&[("content-type", "text/plain")], Some("NotJson")),
+            (&[("content-type", "application/json+x")], Some("NotJson")),
+            (&[("content-type", "text/plain; application/json")], Some("NotJson")),
+            (&[("content-type", "application/json"), ("content-encoding", "gzip")], Some("Compressed")),
+            (
+                &[
+                    ("content-type", "application/json"),
+                    ("content-encoding", "identity"),
+                    ("content-encoding", "br"),
+                ],
+                Some("Compressed"),
+            ),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, HeaderValue::from_static(value));
+            }
+            let found = check_type(&map).err().map(|reason| format!("{reason:?}"));
+            assert_eq!(found.as_deref(), expected, "{headers:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_gathered_from_its_pieces_and_its_size_is_known_where_it_is_too_large() {
+        for (pieces, expected) in [
+            (&[][..], Ok("")),
+            (&["12345"], Ok("12345")),
+            (&["1", "23", "45"], Ok("12345")),
+            (&["123456"], Err(6)),
+            (&["12345", "6"], Err(6)),
+            (&["123", "456", "7890"], Err(10)),
+        ] {
+            let chunks =
+                pieces.iter().map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())));
+            let body = Body::from_stream(stream::iter(chunks.collect::<Vec<_>>()));
+            let found = read_within_limits(body, &HeaderMap::new(), 5, Dialect::Mcp).await;
+            match (found, expected) {
+                (Ok(bytes), Ok(text)) => assert_eq!(bytes, text),
+                (Err(Reason::TooLarge { bytes, is_read: true, .. }), Err(size)) => assert_eq!(bytes, size),
+                (found, expected) => panic!("{pieces:?}: {found:?}, not {expected:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_or_does_not_come_is_refused_for_that() {
+        let broken = Body::from_stream(stream::iter(
+            [Err::<Bytes, _>(std::io::ErrorKind::UnexpectedEof)]
+                .map(|piece| piece.map_err(std::io::Error::from)),
+        ));
+        let found = read_within_limits(broken, &HeaderMap::new(), 5, Dialect::Mcp).await;
+        assert!(matches!(found, Err(Reason::CutOff)), "{found:?}");
+        tokio::time::pause();
+        let silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        let found = read_within_limits(silent, &HeaderMap::new(), 5, Dialect::Mcp).await;
+        assert!(matches!(found, Err(Reason::TooSlow)), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_asks_first_is_refused_before_it_sends_a_body_that_is_too_large() {
+        let expects = HeaderMap::from_iter([(header::EXPECT, HeaderValue::from_static("100-continue"))]);
+        for (headers, size, expected) in
+            [(&expects, 5, None), (&expects, 6, Some(false)), (&HeaderMap::new(), 6, Some(true))]
+        {
+            let found = read_within_limits(Body::from("x".repeat(size)), headers, 5, Dialect::Mcp).await;
+            let is_read = found.err().map(|reason| matches!(reason, Reason::TooLarge { is_read: true, .. }));
+            assert_eq!(is_read, expected, "{headers:?} {size}");
+        }
+    }
+}

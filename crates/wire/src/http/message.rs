@@ -119,3 +119,35 @@ fn take_key(headers: &HeaderMap, key: &mut Option<String>) -> Result<(), Fault> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_comes_from_the_header_or_the_envelope_and_must_be_the_same_in_both() {
+        let (longest, too_long) = ("k".repeat(255), "k".repeat(256));
+        for (headers, envelope, expected) in [
+            (&[][..], None, Ok(None)),
+            (&[], Some("a"), Ok(Some("a"))),
+            (&["a"], None, Ok(Some("a"))),
+            (&["a"], Some("a"), Ok(Some("a"))),
+            (&[longest.as_str()], None, Ok(Some(longest.as_str()))),
+            (&["a"], Some("b"), Err("the Idempotency-Key header differs from `idempotencyKey`")),
+            (&["a", "a"], None, Err("the Idempotency-Key header is there twice")),
+            (&[""], None, Err("the Idempotency-Key header must have 1 to 255 characters")),
+            (&[too_long.as_str()], None, Err("the Idempotency-Key header must have 1 to 255 characters")),
+            (&["\u{e9}"], None, Err("the Idempotency-Key header is not plain text")),
+        ] {
+            let mut map = HeaderMap::new();
+            for value in headers {
+                let value = axum::http::HeaderValue::from_bytes(value.as_bytes()).expect("a header");
+                map.append("idempotency-key", value);
+            }
+            let mut key = envelope.map(str::to_owned);
+            let taken = take_key(&map, &mut key);
+            let found = taken.map(|()| key.as_deref()).map_err(|fault| fault.message.clone());
+            assert_eq!(found, expected.map_err(str::to_owned), "{headers:?} {envelope:?}");
+        }
+    }
+}

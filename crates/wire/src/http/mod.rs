@@ -15,6 +15,8 @@ mod respond;
 mod rpc;
 mod server;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod unread;
 
 pub use mcp::ReplyStream;
@@ -30,7 +32,10 @@ use pintle_tool::Caller;
 use tokio_util::sync::CancellationToken;
 use unread::UnreadReplies;
 
-use crate::mcp::{BridgedCalls, McpService};
+use crate::{
+    calls::Calls,
+    mcp::{BridgedCalls, McpService},
+};
 
 /// What all requests share.
 pub(crate) struct ServerState {
@@ -44,4 +49,25 @@ pub(crate) struct ServerState {
     unread: Arc<UnreadReplies>,
     stopping: CancellationToken,
     metrics: HttpMetrics,
+}
+
+impl ServerState {
+    fn new(
+        engine: Arc<Engine>,
+        caller: Caller,
+        service: Arc<dyn McpService>,
+        options: HttpOptions,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            metrics: HttpMetrics::new(engine.metrics()),
+            engine,
+            service,
+            options,
+            caller: Arc::new(caller),
+            sessions: Arc::default(),
+            calls: Calls::of_many_clients(),
+            unread: Arc::default(),
+            stopping: CancellationToken::new(),
+        })
+    }
 }

@@ -169,6 +169,29 @@ mod tests {
     }
 
     #[test]
+    fn each_of_several_origins_must_be_allowed_and_there_is_one_host() {
+        let allowed = Origins { origins: vec!["https://app.test".into()], hosts: vec![] };
+        for (hosts, origins, expected) in [
+            (&["localhost"][..], &["https://app.test", "http://localhost"][..], None),
+            (&["localhost"], &["https://app.test", "https://evil.test"], Some(403)),
+            (&["localhost"], &["https://evil.test", "https://app.test"], Some(403)),
+            (&["localhost", "localhost"], &[], Some(400)),
+            (&["localhost", "evil.test"], &[], Some(400)),
+            (&[], &[], Some(400)),
+        ] {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(header::HOST, host.parse().expect("a header"));
+            }
+            for origin in origins {
+                headers.append(header::ORIGIN, origin.parse().expect("a header"));
+            }
+            let found = check(&Uri::from_static("/mcp"), &headers, &allowed).err();
+            assert_eq!(found.map(|fault| fault.http_status()), expected, "{hosts:?} {origins:?}");
+        }
+    }
+
+    #[test]
     fn only_the_own_names_and_pages_and_what_is_allowed_pass() {
         for (host, origin, expected) in [
             ("127.0.0.1:9", None, None),

@@ -178,3 +178,41 @@ impl Violation {
         json!({"code": self.number, "message": self.fault.message, "data": data})
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_knows_its_status_and_its_number() {
+        let too_large = |dialect, is_read| Reason::TooLarge { bytes: 9, limit: 8, dialect, is_read };
+        let forbidden = || Fault::new(ErrorCode::Forbidden, "no");
+        for (reason, status, number, closes) in [
+            (Reason::Fault(forbidden()), 403, 403, false),
+            (Reason::InReply(forbidden()), 200, 403, false),
+            (Reason::Compressed, 415, -32600, false),
+            (Reason::NotJson, 415, -32600, false),
+            (too_large(Dialect::Mcp, true), 413, -32600, false),
+            (too_large(Dialect::Mcp, false), 413, -32600, true),
+            (Reason::CutOff, 400, -32700, false),
+            (Reason::TooSlow, 408, -32600, true),
+            (Reason::NotAcceptable("accept it"), 406, -32600, false),
+            (Reason::MethodNotAllowed, 405, -32600, false),
+            (Reason::PostOnly, 405, -32600, false),
+            (Reason::NoSuchPath, 404, 404, false),
+            (Reason::NoSessionId, 400, -32600, false),
+            (Reason::NoSuchSession, 404, 404, false),
+            (Reason::NoSuchEvent, 400, -32600, false),
+        ] {
+            let rejection = reason.reject_unlogged();
+            assert_eq!(rejection.fault.json_rpc_code(), number, "{:?}", rejection.reason);
+            let (shown, is_post_only) =
+                (rejection.reason.to_string(), matches!(rejection.reason, Reason::PostOnly));
+            let response = rejection.into_response();
+            assert_eq!(response.status(), status, "{shown}");
+            assert_eq!(response.headers().contains_key(header::CONNECTION), closes, "{shown}");
+            assert_eq!(response.headers().contains_key(header::ALLOW), is_post_only, "{shown}");
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json", "{shown}");
+        }
+    }
+}

@@ -19,14 +19,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     ServerState,
     connection::{self, Connection},
-    health::HttpMetrics,
     layers,
     mcp::{Sessions, StreamReply},
     origin::Origins,
 };
 
 use crate::{
-    calls::Calls,
     mcp::{BridgedCalls, McpService, TaskStore},
     registry::Registry,
 };
@@ -76,17 +74,7 @@ impl HttpServer {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (most, write_timeout) = (options.connections, options.write_timeout);
-        let shared = Arc::new(ServerState {
-            metrics: HttpMetrics::new(engine.metrics()),
-            engine,
-            service,
-            options,
-            caller: Arc::new(caller),
-            sessions: Arc::default(),
-            calls: Calls::of_many_clients(),
-            unread: Arc::default(),
-            stopping: CancellationToken::new(),
-        });
+        let shared = ServerState::new(engine, caller, service, options);
         let control = Control {
             engine: Arc::clone(&shared.engine),
             sessions: Arc::clone(&shared.sessions),

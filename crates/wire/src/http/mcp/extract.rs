@@ -33,7 +33,7 @@ const TO_ACCEPT: &str = "the reply is application/json or text/event-stream; acc
 /// What a `POST /mcp` brings.
 pub(crate) enum McpMessage {
     /// A request, and who answers it.
-    Request(McpExchange, Server),
+    Request(Box<McpExchange>, Server),
     /// A notification of a session; without one, it is of a revision that has nothing to notify of.
     Notification(Incoming, Box<Opened>, Option<Arc<Session>>),
     /// A client's response to something that the server asked in a session.
@@ -68,7 +68,7 @@ impl FromRequest<Arc<ServerState>> for McpMessage {
                 notification(state, &parts.headers, incoming, opened).await
             }
             Message::Request(incoming, opened) => match server(state, &parts.headers, &opened) {
-                Ok(server) => Ok(Self::Request(McpExchange { incoming, opened, client }, server)),
+                Ok(server) => Ok(Self::Request(Box::new(McpExchange { incoming, opened, client }), server)),
                 Err(reason) => Err(reason.reject(incoming).await),
             },
             Message::Notification(incoming, opened) => {

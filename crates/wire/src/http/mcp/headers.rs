@@ -222,3 +222,202 @@ fn plain(value: &str) -> Result<String, Violation> {
         .and_then(|bytes| String::from_utf8(bytes).ok())
         .ok_or_else(|| Violation::mismatch("a wrapped header is not Base64 of text"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_rpc::{EnvelopeMode, Message, open};
+
+    const LEGACY: &str = "2025-06-18";
+    const MODERN: &str = "2026-07-28";
+    const FUTURE: &str = "2099-01-01";
+    const UNKNOWN: &str = "1999-01-01";
+
+    fn opened(message: &Value) -> Opened {
+        match open(message.to_string().as_bytes(), |_| None, EnvelopeMode::Enforce) {
+            Ok(Message::Request(opened) | Message::Notification(opened)) => opened,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn header_map(headers: &[(&'static str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().expect("a header"));
+        }
+        map
+    }
+
+    fn request(method: &str, params: Value) -> Opened {
+        opened(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+    }
+
+    /// The era, or the number of the violation.
+    fn found(era: Result<Era, Violation>) -> Result<Era, i32> {
+        era.map_err(|violation| violation.number)
+    }
+
+    const SESSION: Result<Era, i32> = Ok(Era::Session);
+    const STATELESS: Result<Era, i32> = Ok(Era::Stateless);
+    const MISMATCH: Result<Era, i32> = Err(ErrorCode::HEADER_MISMATCH.0);
+    const INCOMPLETE: Result<Era, i32> = Err(ErrorCode::INVALID_PARAMS.0);
+    const UNSUPPORTED: Result<Era, i32> = Err(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION.0);
+    const INVALID: Result<Era, i32> = Err(ErrorCode::INVALID_REQUEST.0);
+
+    /// Every revision in the header against every revision in the body, without and with the client's capabilities.
+    #[test]
+    fn the_era_of_a_request_follows_from_the_revisions_in_header_and_body() {
+        let bodies = [None, Some(LEGACY), Some(MODERN), Some(FUTURE), Some(UNKNOWN)];
+        for (header, without, with) in [
+            (
+                None,
+                [SESSION, MISMATCH, MISMATCH, MISMATCH, MISMATCH],
+                [SESSION, MISMATCH, MISMATCH, MISMATCH, MISMATCH],
+            ),
+            (
+                Some(LEGACY),
+                [SESSION, SESSION, MISMATCH, MISMATCH, MISMATCH],
+                [SESSION, STATELESS, MISMATCH, MISMATCH, MISMATCH],
+            ),
+            (
+                Some(MODERN),
+                [INCOMPLETE, MISMATCH, INCOMPLETE, MISMATCH, MISMATCH],
+                [INCOMPLETE, MISMATCH, STATELESS, MISMATCH, MISMATCH],
+            ),
+            (
+                Some(FUTURE),
+                [INCOMPLETE, MISMATCH, MISMATCH, INCOMPLETE, MISMATCH],
+                [INCOMPLETE, MISMATCH, MISMATCH, STATELESS, MISMATCH],
+            ),
+            (
+                Some(UNKNOWN),
+                [UNSUPPORTED, MISMATCH, MISMATCH, MISMATCH, INCOMPLETE],
+                [UNSUPPORTED, MISMATCH, MISMATCH, MISMATCH, STATELESS],
+            ),
+            (
+                Some("nonsense"),
+                [UNSUPPORTED, MISMATCH, MISMATCH, MISMATCH, MISMATCH],
+                [UNSUPPORTED, MISMATCH, MISMATCH, MISMATCH, MISMATCH],
+            ),
+        ] {
+            for (capabilities, row) in [(None, without), (Some(json!({})), with)] {
+                for (body, expected) in bodies.into_iter().zip(row) {
+                    let mut meta = json!({});
+                    if let Some(version) = body {
+                        meta[PROTOCOL_VERSION_KEY] = json!(version);
+                    }
+                    if let Some(capabilities) = &capabilities {
+                        meta[CAPABILITIES_KEY] = capabilities.clone();
+                    }
+                    let mut headers = header_map(&[("mcp-method", "tools/list")]);
+                    if let Some(header) = header {
+                        headers.append(VERSION_HEADER, header.parse().expect("a header"));
+                    }
+                    let era = era(&headers, &request("tools/list", json!({"_meta": meta})), |_| None);
+                    assert_eq!(found(era), expected, "header {header:?}, _meta {meta}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_handshake_opens_a_session_if_the_header_does_not_contradict_it() {
+        for (header, version, expected) in [
+            (None, json!(LEGACY), SESSION),
+            (Some(LEGACY), json!(LEGACY), SESSION),
+            (Some(LEGACY), json!("2025-11-25"), INVALID),
+            (Some(MODERN), json!(LEGACY), INVALID),
+            (Some(MODERN), json!(MODERN), SESSION),
+            // One that names no revision is a request like any other.
+            (None, json!(5), SESSION),
+            (Some(UNKNOWN), json!(5), UNSUPPORTED),
+            (Some(MODERN), json!(5), INCOMPLETE),
+        ] {
+            let headers: Vec<_> = header.map(|header| (VERSION_HEADER, header)).into_iter().collect();
+            let handshake = request("initialize", json!({"protocolVersion": version}));
+            let era = era(&header_map(&headers), &handshake, |_| None);
+            assert_eq!(found(era), expected, "{header:?} {version}");
+        }
+    }
+
+    #[test]
+    fn a_discovery_always_names_its_revision() {
+        for header in [None, Some(LEGACY), Some(MODERN)] {
+            let mut headers = vec![("mcp-method", "server/discover")];
+            headers.extend(header.map(|header| (VERSION_HEADER, header)));
+            let era = era(&header_map(&headers), &request("server/discover", json!({})), |_| None);
+            assert_eq!(found(era), INCOMPLETE, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_without_a_reply_belongs_to_the_era_of_its_header() {
+        let initialized = opened(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        for (header, expected) in [
+            (None, SESSION),
+            (Some(LEGACY), SESSION),
+            (Some(MODERN), STATELESS),
+            (Some(FUTURE), STATELESS),
+            (Some(UNKNOWN), UNSUPPORTED),
+            (Some("2026-07-2x"), UNSUPPORTED),
+        ] {
+            let mut headers = vec![("mcp-method", "notifications/initialized")];
+            headers.extend(header.map(|header| (VERSION_HEADER, header)));
+            let headers = header_map(&headers);
+            assert_eq!(found(era_of_headers(&headers)), expected, "{header:?}");
+            assert_eq!(found(era_of_notification(&headers, Some(&initialized))), expected, "{header:?}");
+        }
+        let twice = header_map(&[(VERSION_HEADER, LEGACY), (VERSION_HEADER, LEGACY)]);
+        assert_eq!(found(era_of_headers(&twice)), MISMATCH);
+    }
+
+    /// SEP-2243: the headers of a stateless request repeat what a middle box routes by.
+    #[test]
+    fn headers_of_a_stateless_request_say_the_same_as_its_body() {
+        let schema = json!({"properties": {
+            "region": {"x-mcp-header": "Region"},
+            "nested": {"properties": {"count": {"x-mcp-header": "Count"}}},
+        }});
+        let schema = Arc::new(schema.as_object().cloned().expect("an object"));
+        let call = json!({"name": "n", "arguments": {"region": "\u{e9}u", "nested": {"count": 3}}});
+        let good = [
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "n"),
+            ("mcp-param-region", "=?base64?w6l1?="),
+            ("mcp-param-count", "3"),
+        ];
+        let without = |name: &str| good.into_iter().filter(|header| header.0 != name).collect::<Vec<_>>();
+        let with = |name, value| [without(name), vec![(name, value)]].concat();
+        for (headers, is_good) in [
+            (good.to_vec(), true),
+            (with("mcp-name", "=?base64?bg==?="), true),
+            (without("mcp-method"), false),
+            (with("mcp-method", "tools/list"), false),
+            (without("mcp-name"), false),
+            (with("mcp-name", "other"), false),
+            (with("mcp-name", "=?base64?not base64?="), false),
+            (without("mcp-param-region"), false),
+            (with("mcp-param-region", "eu"), false),
+            (with("mcp-param-count", "4"), false),
+            ([good.to_vec(), vec![("mcp-name", "n")]].concat(), false),
+        ] {
+            let mut params = call.clone();
+            params["_meta"] = json!({PROTOCOL_VERSION_KEY: MODERN, CAPABILITIES_KEY: {}});
+            let mut map = header_map(&headers);
+            map.append(VERSION_HEADER, MODERN.parse().expect("a header"));
+            let era =
+                era(&map, &request("tools/call", params), |name| (name == "n").then(|| Arc::clone(&schema)));
+            assert_eq!(found(era), if is_good { STATELESS } else { MISMATCH }, "{headers:?}");
+        }
+        // Where nobody names a tool, a resource or a task, there is nothing to repeat.
+        for (method, member) in [("resources/read", "uri"), ("tasks/get", "taskId"), ("prompts/get", "name")]
+        {
+            let meta = json!({PROTOCOL_VERSION_KEY: MODERN, CAPABILITIES_KEY: {}});
+            let headers = header_map(&[(VERSION_HEADER, MODERN), ("mcp-method", method)]);
+            let named = request(method, json!({"_meta": meta, member: "x"}));
+            assert_eq!(found(era(&headers, &named, |_| None)), MISMATCH, "{method}");
+            let unnamed = request(method, json!({"_meta": meta}));
+            assert_eq!(found(era(&headers, &unnamed, |_| None)), STATELESS, "{method}");
+        }
+    }
+}

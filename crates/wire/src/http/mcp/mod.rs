@@ -48,10 +48,10 @@ pub(crate) async fn post(
     message: McpMessage,
 ) -> Result<Response, Rejection> {
     match message {
-        McpMessage::Request(exchange, Server::Stateless) => stateless::answer(&state, exchange).await,
-        McpMessage::Request(exchange, Server::NewSession) => open_session(&state, exchange).await,
+        McpMessage::Request(exchange, Server::Stateless) => stateless::answer(&state, *exchange).await,
+        McpMessage::Request(exchange, Server::NewSession) => open_session(&state, *exchange).await,
         McpMessage::Request(exchange, Server::Session(session)) => {
-            answer_in_session(&session, exchange).await
+            answer_in_session(&session, *exchange).await
         }
         McpMessage::Notification(incoming, opened, session) => {
             Ok(act_on_notification(incoming, *opened, session).await)

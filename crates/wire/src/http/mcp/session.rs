@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::response::Response;
@@ -16,6 +16,7 @@ use pintle_rpc::RequestId;
 use pintle_tool::CancelReason;
 use rmcp::{model::ClientJsonRpcMessage, service::ServiceExt};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::StreamReply;
@@ -218,5 +219,62 @@ fn tidy(streams: &mut BTreeMap<u64, Arc<EventStream>>) {
         for number in numbers.iter().rev().skip(kept) {
             streams.remove(number);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::StatusCode;
+    use pintle_engine::Reservation;
+
+    use crate::http::{
+        stream::ReadStyle,
+        testing::{engine, service},
+    };
+
+    fn session() -> Arc<Session> {
+        let engine = engine();
+        Session::open("id".into(), Arc::clone(&engine), &service(&engine), Arc::default(), |_| {})
+    }
+
+    /// A stream that has ended.
+    fn replied(session: &Session) -> Arc<EventStream> {
+        let stream = session.new_stream();
+        session.keep(&stream);
+        stream.reply("{}".into(), StatusCode::OK, Reservation::default());
+        stream
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_that_nobody_reads_is_evicted_after_a_minute() {
+        let session = session();
+        let (unread, running) = (replied(&session), session.new_stream());
+        session.keep(&running);
+        tokio::time::advance(REPLY_KEPT).await;
+        session.tidy();
+        assert!(session.stream(unread.number()).is_some());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        session.tidy();
+        assert!(session.stream(unread.number()).is_none());
+        assert!(session.stream(running.number()).is_some(), "what runs is kept");
+    }
+
+    #[tokio::test]
+    async fn only_the_last_streams_are_kept_for_readers_who_come_back() {
+        let session = session();
+        let read: Vec<_> = (0..2 * READ_STREAMS_KEPT).map(|_| replied(&session)).collect();
+        for stream in &read {
+            let mut reader = stream.read(0, ReadStyle::default());
+            while reader.next().await.is_some() {}
+        }
+        let unread: Vec<_> = (0..2 * UNREAD_STREAMS_KEPT).map(|_| replied(&session)).collect();
+        session.tidy();
+        for (streams, kept) in [(read, READ_STREAMS_KEPT), (unread, UNREAD_STREAMS_KEPT)] {
+            let found: Vec<_> =
+                streams.iter().map(|stream| session.stream(stream.number()).is_some()).collect();
+            assert_eq!(found, [vec![false; kept], vec![true; kept]].concat());
+        }
+        assert!(session.stream(0).is_some(), "the session's own stream stays");
     }
 }

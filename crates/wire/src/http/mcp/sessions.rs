@@ -18,12 +18,22 @@ const IDLE: Duration = Duration::from_secs(30 * 60);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The sessions by their ids.
-#[derive(Default)]
 pub(crate) struct Sessions {
     sessions: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    limit: usize,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self::with_limit(MOST)
+    }
 }
 
 impl Sessions {
+    fn with_limit(limit: usize) -> Self {
+        Self { sessions: Mutex::default(), limit }
+    }
+
     /// Opens a session; none if there are too many, all of them busy.
     pub(crate) fn open(
         self: &Arc<Self>,
@@ -32,7 +42,7 @@ impl Sessions {
         unread: Arc<UnreadReplies>,
     ) -> Option<Arc<Session>> {
         let mut sessions = self.sessions.lock();
-        if sessions.len() >= MOST {
+        if sessions.len() >= self.limit {
             let idle = sessions.values().filter_map(|session| Some((session.idle_since()?, session)));
             let longest = idle.min_by_key(|(since, _)| *since).map(|(_, session)| Arc::clone(session))?;
             sessions.remove(&longest.id);
@@ -102,5 +112,102 @@ impl Sessions {
 
     fn all(&self) -> Vec<Arc<Session>> {
         self.sessions.lock().values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::{
+        stream::ReadStyle,
+        testing::{engine, service},
+    };
+
+    /// Sessions of an engine without tools.
+    struct Fixture {
+        engine: Arc<Engine>,
+        sessions: Arc<Sessions>,
+    }
+
+    impl Fixture {
+        fn new(limit: usize) -> Self {
+            Self { engine: engine(), sessions: Arc::new(Sessions::with_limit(limit)) }
+        }
+
+        fn open(&self) -> Option<Arc<Session>> {
+            self.sessions.open(Arc::clone(&self.engine), &service(&self.engine), Arc::default())
+        }
+
+        fn ids(&self) -> Vec<Arc<str>> {
+            let mut ids: Vec<_> = self.sessions.all().iter().map(|session| Arc::clone(&session.id)).collect();
+            ids.sort();
+            ids
+        }
+    }
+
+    fn sorted(sessions: &[&Arc<Session>]) -> Vec<Arc<str>> {
+        let mut ids: Vec<_> = sessions.iter().map(|session| Arc::clone(&session.id)).collect();
+        ids.sort();
+        ids
+    }
+
+    #[tokio::test]
+    async fn a_session_is_found_by_its_id_until_it_is_ended() {
+        let fixture = Fixture::new(4);
+        let (one, other) = (fixture.open().expect("a session"), fixture.open().expect("a session"));
+        let is_version_4 = uuid::Uuid::parse_str(&one.id).is_ok_and(|id| id.get_version_num() == 4);
+        assert!(is_version_4 && one.id != other.id);
+        assert!(fixture.sessions.get(&one.id).is_some_and(|found| Arc::ptr_eq(&found, &one)));
+        assert!(fixture.sessions.end(&one.id));
+        assert!(!fixture.sessions.end(&one.id));
+        assert!(fixture.sessions.get(&one.id).is_none() && fixture.sessions.get(&other.id).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_session_that_was_idle_longest_is_evicted_for_a_new_one() {
+        let fixture = Fixture::new(2);
+        let moment = Duration::from_secs(1);
+        let first = fixture.open().expect("a session");
+        tokio::time::advance(moment).await;
+        let second = fixture.open().expect("a session");
+        tokio::time::advance(moment).await;
+        // To be asked for is to be used.
+        fixture.sessions.get(&first.id);
+        tokio::time::advance(moment).await;
+        let third = fixture.open().expect("a session");
+        assert_eq!(fixture.ids(), sorted(&[&first, &third]));
+        // Whoever listens is not idle.
+        let listening = first.standalone.read(0, ReadStyle::default());
+        let fourth = fixture.open().expect("a session");
+        assert_eq!(fixture.ids(), sorted(&[&first, &fourth]));
+        drop((listening, second));
+    }
+
+    #[tokio::test]
+    async fn no_session_is_opened_while_all_of_them_are_busy() {
+        let fixture = Fixture::new(1);
+        let only = fixture.open().expect("a session");
+        let unanswered = only.bridge.count(false);
+        assert!(fixture.open().is_none());
+        drop(unanswered);
+        assert!(fixture.open().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_is_evicted_after_half_an_hour_without_use() {
+        let fixture = Fixture::new(4);
+        let (idle, used) = (fixture.open().expect("a session"), fixture.open().expect("a session"));
+        let (listened_to, busy) = (fixture.open().expect("a session"), fixture.open().expect("a session"));
+        let listening = listened_to.standalone.read(0, ReadStyle::default());
+        let unanswered = busy.bridge.count(false);
+        let stopping = CancellationToken::new();
+        tokio::spawn(Arc::clone(&fixture.sessions).evict_idle_until_stopped(stopping.clone()));
+        for _ in 0..31 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            used.touch();
+        }
+        assert_eq!(fixture.ids(), sorted(&[&used, &listened_to, &busy]));
+        drop((listening, unanswered, idle));
+        stopping.cancel();
     }
 }

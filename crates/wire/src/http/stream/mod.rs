@@ -7,17 +7,13 @@ mod reader;
 
 pub(crate) use reader::{ReadStyle, Reader, ReplyBody, Watch};
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use pintle_engine::Reservation;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::unread::{RegisteredReply, UnreadReplies};
@@ -375,6 +371,79 @@ mod tests {
         assert!(stream.was_read() && stream.state.lock().reserved.is_none() && stream.bytes() == 0);
         stream.evict();
         assert!(!connection.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_comes_back_with_the_last_event_gets_what_follows_it() {
+        let stream = EventStream::new(3, Arc::default());
+        for number in 1..=3 {
+            stream.push(format!("{{\"progress\":{number}}}"));
+        }
+        let names = ReadStyle { names: true, ..ReadStyle::default() };
+        let mut lost = stream.read(0, names.clone());
+        assert!(lost.next().await.is_some());
+        drop(lost);
+        stream.reply("{}".into(), StatusCode::OK, Reservation::default());
+        for (last, expected) in [
+            ("3-4", ""),
+            ("3-3", "id: 3-4\ndata: {}\n\n"),
+            ("3-2", "id: 3-3\ndata: {\"progress\":3}\n\nid: 3-4\ndata: {}\n\n"),
+        ] {
+            let id = EventId::read(last).expect("an event's name");
+            assert_eq!((id.stream, id.event <= stream.count()), (3, true));
+            assert_eq!(text(stream.read(id.event, names.clone())).await, expected, "{last}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_priming_event_comes_first_and_names_where_to_come_back_to() {
+        let stream = EventStream::new(5, Arc::default());
+        let priming = ReadStyle { names: true, priming: true, until: None };
+        let mut reader = stream.read(0, priming.clone());
+        assert_eq!(reader.next().await.as_deref(), Some(&b"id: 5-0\nretry: 500\ndata: \n\n"[..]));
+        stream.push("{\"progress\":1}".into());
+        assert_eq!(reader.next().await.as_deref(), Some(&b"id: 5-1\ndata: {\"progress\":1}\n\n"[..]));
+        drop(reader);
+        assert_eq!(stream.delivered(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_says_that_it_is_alive_and_one_that_is_to_end_ends() {
+        let stop = CancellationToken::new();
+        let stream = EventStream::new(1, Arc::default());
+        let style = ReadStyle { until: Some(stop.clone()), ..ReadStyle::default() };
+        let mut reader = stream.read(0, style);
+        assert_eq!(reader.next().await.as_deref(), Some(&b":\n\n"[..]));
+        stop.cancel();
+        assert_eq!(reader.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn an_evicted_reply_closes_the_connection_and_leaves_nothing_to_read() {
+        let stream = EventStream::new(1, Arc::default());
+        let connection = CancellationToken::new();
+        stream.read_by(Some(connection.clone()));
+        stream.reply("x".repeat(1 << 20), StatusCode::OK, Reservation::default());
+        let mut reader = stream.read(0, ReadStyle::default());
+        stream.evict();
+        assert!(connection.is_cancelled());
+        assert!(
+            reader.next().await.is_none() && stream.bytes() == 0 && stream.state.lock().reserved.is_none()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_large_reply_comes_in_pieces_that_are_the_whole_together() {
+        let json = format!("\"{}\"", "x".repeat(200_000));
+        let stream = EventStream::new(2, Arc::default());
+        stream.reply(json.clone(), StatusCode::OK, Reservation::default());
+        let mut reader = stream.read(0, ReadStyle { names: true, ..ReadStyle::default() });
+        let mut found = Vec::new();
+        while let Some(piece) = reader.next().await {
+            assert!(piece.len() <= 64 << 10);
+            found.extend_from_slice(&piece);
+        }
+        assert!(found == format!("id: 2-1\ndata: {json}\n\n").into_bytes());
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Reader {
     }
 
     /// The next events, as bytes; none after the last.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             let stream = Arc::clone(&self.stream);
             let mut changed = std::pin::pin!(stream.changed.notified());
