@@ -31,7 +31,7 @@ use pintle_tool::{Boxed, Cancel, CancelReason};
 /// How many results there may be for each slot that are not reserved yet: one that is being made, one that waits.
 const RESULTS_PER_SLOT: usize = 2;
 
-/// After so long without a result that found its memory, clients count as not reading.
+/// After so long without a result that got its reservation, clients count as not reading.
 const STALL: Duration = Duration::from_millis(500);
 
 /// What a call holds that may run.
@@ -61,7 +61,7 @@ impl Drop for ResultPermit {
     }
 }
 
-/// Who may run now, who waits, and who is turned away.
+/// Admission control: who may run now, who waits in the queue, and who is turned away.
 pub(crate) struct Admission {
     slots: Arc<Semaphore>,
     results: Arc<Semaphore>,
@@ -230,7 +230,7 @@ mod tests {
         let begun = Instant::now();
         let overflow = admission.admit(&cancel, None).await.expect("is admitted all the same");
         assert!(overflow.result.is_none() && begun.elapsed() >= STALL);
-        // As long as results find their memory, whoever waits goes on waiting for a permit.
+        // As long as results get their reservations, whoever waits goes on waiting for a permit.
         drop(overflow);
         tokio::time::advance(STALL).await;
         unreserved.pop();

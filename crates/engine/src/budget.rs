@@ -1,8 +1,8 @@
 //! The memory that replies may take between the tool and the client: one budget for the whole server.
 //!
 //! A result **reserves** its bytes before it is serialized and gives them back when its frame is written or dropped.
-//! Who finds the budget full waits in line. While results wait, they keep their result permits (see
-//! [`crate::admission`]), so that new calls stay in the queue instead of producing more results.
+//! A result that finds the budget full waits in line. While results wait, they keep their result permits (see
+//! [`crate::admission`]), so that new calls stay in the queue instead of producing more results: back-pressure.
 //!
 //! Replies that are not large have a share of their own: a client that leaves megabytes unread does not hold up
 //! another one's short replies.

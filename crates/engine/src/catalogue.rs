@@ -100,7 +100,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The same catalogue with other tools in the place of some.
+    /// The same catalogue with some tools replaced by others.
     pub(crate) fn with_replaced(
         &self,
         removed: &[String],

@@ -80,7 +80,7 @@ impl Engine {
         Arc::clone(&self.catalogue.read())
     }
 
-    /// Says that tools may be replaced while clients are served, so that clients learn that they can listen for it.
+    /// Allows tools to be replaced while clients are served. The capabilities then announce `listChanged`.
     pub fn let_tools_change(&self) {
         self.are_tools_fixed.store(false, Ordering::Release);
     }
@@ -90,7 +90,7 @@ impl Engine {
         self.are_tools_fixed.load(Ordering::Acquire)
     }
 
-    /// Puts other tools in the place of some. Calls that run go on with the tool that they began with.
+    /// Replaces some tools by others. Calls that run go on with the tool that they began with.
     pub fn replace_tools(&self, removed: &[String], added: Toolset) -> Result<(), CatalogueError> {
         {
             let mut catalogue = self.catalogue.write();
@@ -133,12 +133,12 @@ impl Engine {
         &self.clock
     }
 
-    /// What is counted.
+    /// The counters.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// What is counted, in Prometheus' text format.
+    /// The counters, in Prometheus' text format.
     pub fn metrics_text(&self) -> String {
         let (tools, processes) = (self.admission.load(), self.processes.load());
         self.metrics.text(tools.0 + processes.0, tools.1 + processes.1)

@@ -31,7 +31,7 @@ pub(crate) struct IdempotencyStore {
 #[derive(Default)]
 struct State {
     entries: HashMap<Key, StoredCall>,
-    /// Finished entries, the oldest first.
+    /// Finished entries, the oldest first: the order of eviction.
     order: VecDeque<(Instant, Key)>,
     bytes: usize,
 }
@@ -54,11 +54,11 @@ enum CallState {
     Finished(Outcome, usize),
 }
 
-/// What a key says of a call.
+/// What is known of the calls with a key.
 pub(crate) enum Known<'a> {
-    /// Nothing: run it, and finish the ticket with its outcome.
+    /// There was none: run the call, and finish the ticket with its outcome.
     Nothing(Ticket<'a>),
-    /// It has run: this is how it ended.
+    /// It has run, with this outcome.
     Outcome { outcome: Outcome, attempt: u32 },
 }
 

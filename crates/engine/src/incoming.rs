@@ -22,7 +22,7 @@ use crate::{
     run::{Deadline, panicked, until_ended},
 };
 
-/// The way by which a message came, as the log names it.
+/// The transport that a message came by, as the log names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transport {
     /// The name of the transport.

@@ -25,7 +25,7 @@ pub trait LogSink: Send + Sync {
     fn offer(&self, lines: &[&[u8]]) -> bool;
 }
 
-/// How grave a record is.
+/// The severity of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -55,7 +55,7 @@ pub type LineFormat = fn(&CallLine<'_>) -> String;
 /// What people want to know of a call. The name comes from outside and may hold anything.
 #[derive(Clone, Copy, Debug)]
 pub struct CallLine<'a> {
-    /// How grave it is.
+    /// Its severity.
     pub level: Level,
     /// The tool, or the method of a request that is for none; none if it cannot be known.
     pub name: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! Counting calls, for whoever watches the server.
+//! Prometheus counters of calls, for operators.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a call ended, and what of it travels.
+//! How a call ended, and what the client gets of it.
 
 use std::sync::Arc;
 

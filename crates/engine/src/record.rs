@@ -13,7 +13,7 @@ use crate::{
     outcome::{Outcome, json_size},
 };
 
-/// What the log will say of a message. One that is dropped before it was written says that the message was cancelled.
+/// The log record of a message. If it is dropped before it was written, it is written as that of a cancelled message.
 pub(crate) struct Record {
     engine: Arc<Engine>,
     /// How the message ended, once it has: its code and the size of what was sent.

@@ -334,7 +334,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
-/// What a frame shows when its values are not looked at.
+/// What a frame shows without its values being parsed.
 struct Glimpse<'a> {
     /// None if there are two.
     id: Option<&'a str>,

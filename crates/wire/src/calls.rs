@@ -40,7 +40,7 @@ pub(crate) struct Registration<T> {
 
 impl<T> Drop for Registration<T> {
     fn drop(&mut self) {
-        self.calls.leave(self.number);
+        self.calls.remove(self.number);
     }
 }
 
@@ -85,8 +85,8 @@ impl<T> Calls<T> {
         Some(Registration { calls: Arc::clone(self), number })
     }
 
-    /// Takes out a call. To be done before its reply can be seen, so that the id is free by then.
-    pub(crate) fn leave(&self, number: i64) -> Option<PendingCall<T>> {
+    /// Removes a call. To be done before its reply can be seen, so that the id is free by then.
+    pub(crate) fn remove(&self, number: i64) -> Option<PendingCall<T>> {
         let mut state = self.state.lock();
         let call = state.calls.remove(&number)?;
         if let Some(id) = call.id.as_ref().filter(|_| self.ids_are_unique) {
@@ -124,14 +124,14 @@ impl<T> Calls<T> {
         }
     }
 
-    /// Looks at the call with this number.
-    pub(crate) fn look<R>(&self, number: i64, look: impl FnOnce(&PendingCall<T>) -> R) -> Option<R> {
-        self.state.lock().calls.get(&number).map(look)
+    /// What `inspect` returns for the call with this number.
+    pub(crate) fn inspect<R>(&self, number: i64, inspect: impl FnOnce(&PendingCall<T>) -> R) -> Option<R> {
+        self.state.lock().calls.get(&number).map(inspect)
     }
 
-    /// Looks through all calls for the first of which there is something to be said.
-    pub(crate) fn find<R>(&self, look: impl Fn(i64, &PendingCall<T>) -> Option<R>) -> Option<R> {
-        self.state.lock().calls.iter().find_map(|(number, call)| look(*number, call))
+    /// What `pick` returns for the first call for which it returns anything.
+    pub(crate) fn find<R>(&self, pick: impl Fn(i64, &PendingCall<T>) -> Option<R>) -> Option<R> {
+        self.state.lock().calls.iter().find_map(|(number, call)| pick(*number, call))
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_one_client_are_matched_by_meaning_and_free_again_after_leaving() {
+    fn ids_of_one_client_are_matched_by_meaning_and_free_again_after_the_reply() {
         let calls = Calls::<()>::of_one_client();
         let cancel = Arc::new(Cancel::default());
         let registration = calls.register(id("1"), Arc::clone(&cancel)).expect("free");

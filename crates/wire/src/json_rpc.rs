@@ -10,7 +10,7 @@ use crate::outlet::{LargeFrame, Outlet, OutletClosed};
 
 /// Who receives a call's progress. Progress that finds no capacity is superseded by the next, or by the reply.
 pub(crate) trait Listener: Send + Sync + 'static {
-    /// Takes a frame, or passes it over.
+    /// Takes a frame, or drops it.
     fn notify(&self, frame: String);
 
     /// The caller's scopes cover the call.
@@ -27,7 +27,7 @@ impl Listener for Outlet {
 pub(crate) struct ReplyFrame {
     pub(crate) frame: String,
     pub(crate) reservation: Reservation,
-    /// What is written in its place if its client does not read; empty if it is not large.
+    /// What is written instead if its client does not read; empty if it is not large.
     evicted: String,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn reply(id: Option<&RequestId>, member: &str, json: &str) -> String 
     [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":", json, "}"].concat()
 }
 
-/// The frame of a reply whose body is serialized in its place. `capacity` is about how long that will be.
+/// The frame of a reply whose body is serialized straight into it. `capacity` is about how long that will be.
 pub(crate) fn serialized_reply(
     id: Option<&RequestId>,
     member: &str,

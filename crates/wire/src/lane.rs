@@ -13,7 +13,7 @@ use tokio::{
 const JOBS: usize = 64;
 const WEIGHT: u32 = 64 << 20;
 
-/// About how much memory a frame takes once it is parsed: its texts, and a node for each value.
+/// An estimate of the memory that a frame takes once it is parsed: its texts, and a node for each value.
 pub(crate) fn weight(frame: &[u8]) -> usize {
     const VALUE: usize = size_of::<serde_json::Value>();
     frame.len() + VALUE * (1 + memchr::memchr_iter(b',', frame).count())
@@ -109,7 +109,7 @@ mod tests {
         let weights = Arc::clone(&sender.weights);
         let half = WEIGHT as usize / 2;
         let pushed = std::thread::spawn(move || {
-            let all = (0..3).all(|number| sender.push(number, half));
+            let all = (0..3).all(|number| sender.push(number, half).is_ok());
             drop(sender);
             all
         });
@@ -128,6 +128,6 @@ mod tests {
     async fn a_lane_without_a_worker_takes_nothing() {
         let (sender, receiver) = lane(Handle::current());
         drop(receiver);
-        assert!(!std::thread::spawn(move || sender.push(1, 1)).join().expect("joins"));
+        assert_eq!(std::thread::spawn(move || sender.push(1, 1)).join().expect("joins"), Err(1));
     }
 }

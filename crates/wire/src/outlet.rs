@@ -1,11 +1,11 @@
 //! A byte stream out of the process, written by a thread of its own.
 //!
 //! Short frames are gathered in one buffer while the thread writes another, so a burst of them costs few system calls,
-//! and a reader that stops reading holds up nothing but its own stream. The buffer is bounded: who writes more waits, or
-//! learns that it is full.
+//! and a reader that stops reading holds up nothing but its own stream. The buffer is bounded: whoever writes more waits
+//! (back-pressure), or is refused.
 //!
 //! A large frame is queued as it is, without a copy, and holds its reservation in the reply budget until it is written.
-//! Of a client that does not read, the large frames that wait can be evicted: a short frame takes the place of each.
+//! Of a client that does not read, the large frames that wait can be evicted: a short frame replaces each of them.
 //!
 //! Waking a thread takes longer than writing a small frame. Where a stream can say that it would take one
 //! without waiting, and nothing else is on its way, whoever flushes writes it.
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use pintle_engine::{LogSink, Reservation};
 
-/// What every pipe takes whole, if it takes anything.
+/// A pipe that is writable takes this many bytes at once (`PIPE_BUF`).
 const SMALL: usize = 4096;
 /// How much of a large frame is written at a time, so that a reader's progress is noticed.
 const PIECE: usize = 64 << 10;
@@ -44,7 +44,7 @@ pub struct LargeFrame {
     pub frame: String,
     /// The memory that it takes.
     pub reservation: Reservation,
-    /// What is written in its place if it is evicted.
+    /// What is written instead if it is evicted.
     pub instead: String,
 }
 
@@ -74,7 +74,7 @@ struct OutletShared {
     shortcut: Option<Box<Shortcut>>,
 }
 
-/// Writes some bytes, if that can be done at once. Says whether it did.
+/// Writes some bytes, if that can be done at once. Returns whether it did.
 type Shortcut = dyn Fn(&[u8]) -> std::io::Result<bool> + Send + Sync;
 
 #[derive(Default)]
@@ -120,8 +120,8 @@ impl Outlet {
         Self::start(name, stream, high_water, linger, None)
     }
 
-    /// The same for a stream that can take a little without waiting: `shortcut` is given a small frame and writes it,
-    /// if that can be done at once. It says whether it did.
+    /// Like [`Outlet::new`], for a stream that can take a little without waiting: `shortcut` is given a small frame and writes it,
+    /// if that can be done at once. It returns whether it did.
     pub fn with_shortcut(
         name: &str,
         stream: impl Write + Send + 'static,
@@ -178,7 +178,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Resolves when the buffer of short frames is not full. Whoever asks first applies back-pressure to its client.
+    /// Resolves when the buffer of short frames is not full. Back-pressure: a pipe waits for it before it reads on.
     pub async fn has_capacity(&self) -> Result<(), OutletClosed> {
         loop {
             let drained = self.0.drained.notified();
@@ -196,7 +196,7 @@ impl Outlet {
         }
     }
 
-    /// Adds a frame and sends it, if the buffer is not full. Says whether it was taken.
+    /// Adds a frame and sends it, if the buffer is not full. Returns whether it was taken.
     pub fn offer(&self, frame: &[&[u8]]) -> bool {
         let mut state = self.0.state.lock();
         let taken = self.gather(&mut state, frame) == Ok(true);
@@ -245,7 +245,7 @@ impl Outlet {
         self.0.state.lock().writing_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Evicts the large frames that wait: each is dropped, and the short frame that it brought takes its place. The one
+    /// Evicts the large frames that wait: each is dropped and replaced by the short frame that it brought. The one
     /// that is being written has begun, so it stays.
     pub fn evict_large(&self) {
         let mut state = self.0.state.lock();
@@ -289,7 +289,7 @@ impl Outlet {
     fn want_flush(&self, state: &mut OutletState) {
         if !state.queue.is_empty() && !state.flush_wanted {
             state.flush_wanted = true;
-            // Whoever writes now looks afterwards.
+            // Whoever writes now checks for more afterwards.
             if state.writing_since.is_none() {
                 self.0.work.notify_one();
             }
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stuck_reader_leaves_no_room_and_does_not_hold_up_the_end() {
+    async fn a_stuck_reader_leaves_no_capacity_and_does_not_hold_up_the_end() {
         let (sender, receiver) = mpsc::sync_channel(0);
         let outlet = Outlet::new("test", Gated(sender), 4, Duration::ZERO).expect("starts");
         while outlet.offer(&[b"12345"]) {}

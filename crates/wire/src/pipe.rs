@@ -1,6 +1,6 @@
 //! One client's pipe: frames in, replies out, until either end is closed.
 //!
-//! A thread reads frames. Direct requests go into the lane and are worked off one at a time; MCP requests go over the
+//! A thread reads frames. Direct requests go into the lane and are answered one at a time, in order; MCP requests go over the
 //! bridge to the SDK and are answered as they finish; cancels act at once, past everything that waits. Every reply goes
 //! through the outlet.
 
@@ -194,7 +194,7 @@ impl Pipe {
         }
     }
 
-    /// Takes no new requests and cancels those that wait. What runs goes on.
+    /// Graceful shutdown: takes no new requests and cancels those that wait. What runs goes on.
     pub fn stop_taking(&self) {
         self.client.stopping.cancel();
         self.client.close();
@@ -341,7 +341,7 @@ impl PipeClient {
             Ok(Taken { number, message }) => {
                 // Too late for the SDK, which takes no more.
                 if !self.bridge.send_blocking(message)
-                    && let Some(call) = self.bridge.leave(number)
+                    && let Some(call) = self.bridge.remove(number)
                     && let Some(incoming) = call.answer.and_then(|answer| answer.into_incoming())
                 {
                     self.refuse_late(incoming);
@@ -385,7 +385,7 @@ impl PipeClient {
         let message = match &opened.cancels {
             Some(id) => {
                 self.calls.cancel(id, CancelReason::Silent);
-                // A call in the lane leaves by itself, in its turn; one that the SDK had would never leave.
+                // A call in the lane is removed in its turn; one that the SDK had would never be.
                 self.bridge.number_of(id).and_then(|number| self.bridge.forget(number, opened.params))
             }
             None => mcp::notification(&opened.method, opened.params),
@@ -440,7 +440,7 @@ impl PipeClient {
         self.push(DirectJob::Refuse { incoming, fault: fault(Stage::Size) }, 0)
     }
 
-    /// Works the lane off.
+    /// Answers the jobs of the lane, one at a time.
     async fn work(self: Arc<Self>, mut jobs: LaneReceiver<DirectJob>) {
         // Jobs that never wait would otherwise keep other tasks off this thread.
         const TURN: usize = 64;
@@ -524,16 +524,16 @@ impl PipeClient {
 
 /// Evicts the large replies that wait whenever the client has taken nothing for the write timeout.
 async fn evict_when_stalled(outlet: Outlet, write_timeout: Duration) {
-    const LOOK: Duration = Duration::from_millis(250);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(250);
     loop {
-        tokio::time::sleep(LOOK.min(write_timeout)).await;
+        tokio::time::sleep(CHECK_INTERVAL.min(write_timeout)).await;
         if outlet.stalled_for() >= write_timeout {
             outlet.evict_large();
         }
     }
 }
 
-/// Flushes what has gathered as soon as `work` has to wait: replies that are ready must not wait with it.
+/// Flushes the outlet as soon as `work` has to wait: replies that are ready must not wait with it.
 async fn flush_when_pending<T>(outlet: &Outlet, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let mut flushed = false;

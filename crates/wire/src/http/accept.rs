@@ -1,4 +1,4 @@
-//! What a client can read, as its `Accept` headers say (RFC 9110, section 12.5.1).
+//! Content negotiation: what a client can read, by its `Accept` headers (RFC 9110, section 12.5.1).
 
 use axum::http::{HeaderMap, header};
 use mediatype::{
@@ -31,7 +31,7 @@ impl Accepts {
     }
 }
 
-/// Whether a client can read a reply that is made of events in any case.
+/// Whether a client can read a response that is always an event stream.
 pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     match_of(headers, TEXT, EVENT_STREAM).is_none_or(|events| events.is_acceptable)
 }

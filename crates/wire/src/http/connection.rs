@@ -23,15 +23,15 @@ use tower::ServiceExt;
 
 use super::respond::is_events;
 
-/// How long a client may take over the head of a request, or be silent between two of them.
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may take to send the head of a request, or keep an idle connection open.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much is read ahead of a request.
 const READ_AHEAD: usize = 64 << 10;
 
 /// How long a client that has closed its end may take what is ready. It may only have said that it will send no more.
 const LEAVING_GRACE: Duration = Duration::from_millis(250);
 
-/// Serves a connection until either end closes it. When the server stops, the request under way is
+/// Serves a connection until either end closes it. Graceful shutdown: when the server stops, the request under way is
 /// still answered.
 pub(crate) async fn serve(
     socket: TcpStream,
@@ -61,9 +61,9 @@ pub(crate) async fn serve(
     let io = TokioIo::new(Box::pin(socket));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(READ_AHEAD)
-        // Whether a client that sends no more is gone is decided here: there it would depend on what it sent.
+        // `has_left` decides whether a half-closed connection is gone. hyper would decide by what else the client sent.
         .half_close(true)
         .serve_connection(io, service);
     let mut serving = std::pin::pin!(serving);
@@ -85,7 +85,7 @@ pub(crate) async fn serve(
         () = connection.0.closed.cancelled() => return,
         () = stopping.cancelled() => {}
     }
-    // Half a request that may never become a whole one is not waited for.
+    // An idle connection may hold the beginning of a request, whose rest may never come.
     if connection.0.is_idle() {
         return;
     }
@@ -101,16 +101,15 @@ pub(crate) async fn serve(
 async fn has_left(socket: OwnedFd) -> io::Result<()> {
     let socket = TcpStream::from_std(socket.into())?;
     while !socket.ready(Interest::READABLE).await?.is_read_closed() {
-        // Bytes have come, which are for whoever serves the connection to read. Here they only have to be noticed, so
-        // that the next event is waited for.
+        // Bytes have come, which hyper reads. Clearing the readiness makes the next turn wait for another event.
         let _ = socket.try_io(Interest::READABLE, || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into()));
     }
     tokio::time::sleep(LEAVING_GRACE).await;
     Ok(())
 }
 
-/// One connection, as others see it: it can be asked whether it is idle, and closed whatever is still to be
-/// sent. Travels with its requests.
+/// A handle to one connection: whether it is idle, and a way to close it whatever is still to be sent. It is in the
+/// extensions of the requests that come by the connection.
 #[derive(Clone)]
 pub(crate) struct Connection(Arc<ConnectionState>);
 

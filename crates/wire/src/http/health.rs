@@ -53,6 +53,7 @@ impl HttpMetrics {
             metrics.register(gauge.clone());
             gauge
         };
+        // Dashboards know the label by this name.
         let requests = Opts::new("pintle_http_requests_total", "HTTP requests, by place and status.");
         let requests = IntCounterVec::new(requests, &["place", "status"])
             .expect("a fixed name and fixed labels are valid");

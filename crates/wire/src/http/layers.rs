@@ -65,7 +65,7 @@ async fn count(State(state): State<Arc<ServerState>>, request: Request, next: Ne
     response
 }
 
-/// Keeps out web pages of other sites (CSRF), also those that got themselves a name for this address (DNS rebinding).
+/// Refuses requests of other sites' web pages: CSRF by their `Origin`, DNS rebinding by their `Host`.
 async fn check_host_and_origin(
     State(state): State<Arc<ServerState>>,
     request: Request,

@@ -1,7 +1,8 @@
-//! Who may call from a browser: nobody but the server's own pages.
+//! Which web pages may call: those of this server, and those that are allowed.
 //!
-//! A page of another site can make a browser send requests to this machine. It shows as a foreign
-//! `Origin`; and where the site has given this address a name of its own, as a foreign `Host`.
+//! A page of another site can make a browser send requests to this machine (CSRF), which have a foreign `Origin`. Where
+//! the site has pointed a name of its own at this address (DNS rebinding), the browser takes both for one origin; then
+//! the request has a foreign `Host`.
 
 use std::net::IpAddr;
 
@@ -47,7 +48,7 @@ fn is_authority(text: &str) -> bool {
     !text.contains(['@', '/', '*']) && text.parse::<Authority>().is_ok()
 }
 
-/// A name or number that nobody else can have: a foreign site cannot make a browser send it.
+/// Whether a host is a loopback name or address, to which no foreign site can point a name of its own.
 fn is_own_name(host: &str) -> bool {
     let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || number.is_ok_and(|number| number.is_loopback())

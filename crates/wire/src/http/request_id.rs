@@ -1,7 +1,7 @@
-//! The name of an HTTP request, `x-request-id`: in its response, and in the log as `httpRequestId`.
+//! Request ids: `x-request-id` in requests and responses, `httpRequestId` in the log.
 //!
-//! A client may bring the name, so that it finds the request again in both. What it brings is repeated only if it is one
-//! header of at most 128 visible ASCII characters; anything else is replaced, so that nobody can write what they like
+//! A client or a proxy may choose the id, so that it finds the request again in the log. It is kept only if it is one
+//! header of at most 128 visible ASCII characters; anything else is replaced, so that nobody can write arbitrary text
 //! into the log.
 
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest name that a client may give a request.
+/// The longest id that a client may choose.
 const LONGEST_REQUEST_ID: usize = 128;
 
-/// Removes a name that is not to be repeated, so that the next layer gives the request another.
+/// Removes an id that is not to be kept, so that the next layer makes another.
 pub(crate) fn drop_unusable<B>(mut request: Request<B>) -> Request<B> {
     if !is_usable(request.headers()) {
         request.headers_mut().remove(REQUEST_ID);
@@ -30,10 +30,10 @@ fn is_usable(headers: &HeaderMap) -> bool {
     (1..=LONGEST_REQUEST_ID).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
-/// Names the requests that bring no name.
+/// Makes the ids of requests that come without one.
 #[derive(Clone, Copy)]
 pub(crate) struct MakeUuid {
-    /// Whether all names are the same, as in logs that are compared.
+    /// Whether all ids are the same, for logs that are compared.
     pub(crate) is_deterministic: bool,
 }
 
@@ -44,7 +44,7 @@ impl MakeRequestId for MakeUuid {
     }
 }
 
-/// How the log names the way by which a request came.
+/// The transport of a request, as the log names it.
 pub(crate) fn transport(extensions: &Extensions) -> Transport {
     let id = extensions.get::<RequestId>().and_then(|id| id.header_value().to_str().ok());
     Transport { name: "http", http_request_id: Some(Arc::from(id.unwrap_or_default())) }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_short_visible_name_of_a_request_is_repeated() {
+    fn only_a_short_visible_request_id_is_kept() {
         let longest = "x".repeat(LONGEST_REQUEST_ID);
         let too_long = "x".repeat(LONGEST_REQUEST_ID + 1);
         for (values, expected) in [

@@ -1,4 +1,4 @@
-//! From a stream of events to a response: plain JSON for a reply that comes at once, and events for
+//! From an event stream to a response: plain JSON for a reply that comes at once, and server-sent events (SSE) for
 //! anything that takes longer.
 
 use std::{sync::Arc, time::Duration};
@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::{
     accept::Accepts,
-    stream::{Beginning, EventStream, ReadStyle, Reader, ReplyBody, Watch},
+    stream::{Beginning, EventStream, OnDisconnect, ReadStyle, Reader, ReplyBody},
 };
 
 /// The type of a response of events.
@@ -21,20 +21,20 @@ const EVENTS: &str = "text/event-stream";
 /// How long a reply may take to be sent as plain JSON.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// Answers with what the stream says. `gone` is called if the client leaves before the reply, with
-/// whether it could come back for it.
+/// Answers with what the stream says. `gone` is called if the client disconnects before the reply,
+/// with whether it can resume the stream.
 pub(crate) async fn respond(
     stream: &Arc<EventStream>,
     accepts: Accepts,
     style: ReadStyle,
     gone: impl Fn(bool) + Clone + Send + 'static,
 ) -> Response {
-    let (names, priming) = (style.names, style.priming);
+    let (ids, priming) = (style.ids, style.priming);
     let leaves = gone.clone();
-    let watch = Watch::new(move || leaves(false));
+    let watch = OnDisconnect::new(move || leaves(false));
     if !accepts.events {
         let last = stream.last().await;
-        watch.relieve();
+        watch.disarm();
         return match last {
             Some((status, json)) => reply_response(status, json, stream),
             None => StatusCode::NO_CONTENT.into_response(),
@@ -43,13 +43,13 @@ pub(crate) async fn respond(
     // The status of a response cannot change once it has begun, however busy the server is.
     stream.until_authorized().await;
     let beginning = tokio::time::timeout(AT_ONCE, stream.beginning()).await;
-    watch.relieve();
+    watch.disarm();
     match beginning {
         Ok(Beginning::Reply(status, json)) if accepts.json => reply_response(status, json, stream),
         _ => {
             let leaving = Arc::clone(stream);
-            // Only a client that has the name of an event can come back to it.
-            let watch = Watch::new(move || gone(names && (priming || leaving.delivered() > 0)));
+            // Only a client that has the id of an event can resume from it.
+            let watch = OnDisconnect::new(move || gone(ids && (priming || leaving.delivered() > 0)));
             event_response(stream.read(0, style).watched(watch))
         }
     }

@@ -40,8 +40,8 @@ pub struct HttpOptions {
     pub progress_always: bool,
     /// Who may call besides the machine's own pages.
     pub origins: Origins,
-    /// How many connections may be open at the same time. The one that was idle longest is closed for the
-    /// next; if all are busy, it waits.
+    /// How many connections may be open at the same time. For the next one, the one that was idle longest is evicted; if
+    /// all are busy, it waits.
     pub connections: usize,
 }
 
@@ -52,7 +52,7 @@ pub struct HttpServer {
     tasks: TaskTracker,
 }
 
-/// What ends a server.
+/// What stops a server.
 struct Control {
     engine: Arc<Engine>,
     sessions: Arc<Sessions>,
@@ -87,7 +87,7 @@ impl HttpServer {
         let evicting = Arc::clone(&shared.unread).evict_under_pressure(Arc::clone(&shared.engine));
         let stopping = shared.stopping.clone();
         tasks.spawn(async move {
-            // While the server drains, whoever does not read has until the end of that.
+            // While the server drains, a client that does not read is not evicted before the end of the drain.
             tokio::select! { () = evicting => {}, () = stopping.cancelled() => {} }
         });
         let open = shared.metrics.connections.clone();
@@ -115,7 +115,7 @@ impl HttpServer {
         self.control.mcp_tasks.all_ended().await;
     }
 
-    /// Takes no new requests, cancels those that wait and closes what is idle. What runs goes on.
+    /// Graceful shutdown: takes no new requests, cancels those that wait and closes what is idle. What runs goes on.
     pub fn stop_taking(&self) {
         self.tasks.close();
         self.control.stopping.cancel();
@@ -179,7 +179,7 @@ fn evict_longest_idle(all: &Registry<Connection>) {
 }
 
 async fn take_one(listener: &TcpListener) -> TcpStream {
-    // When there are no more file descriptors, the next may be free in a moment.
+    // Accepting fails when there are no more file descriptors; one may be free again in a moment.
     const MOMENT: Duration = Duration::from_millis(20);
     loop {
         match listener.accept().await {

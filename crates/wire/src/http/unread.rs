@@ -15,8 +15,8 @@ use crate::registry::{Registered, Registry};
 
 /// How long a reply must have made no progress to be evicted while others wait.
 const STALLED: Duration = Duration::from_secs(5);
-/// How often that is looked at while others wait.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often replies are checked while others wait.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The replies that hold a reservation.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl UnreadReplies {
             if let Some(stream) = self.longest_stalled().filter(|stream| stream.stalled_for() >= STALLED) {
                 stream.evict();
             } else {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(CHECK_INTERVAL).await;
             }
         }
     }

@@ -79,7 +79,7 @@ impl std::fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
-/// What the bridge needs to answer a request that the SDK has.
+/// What the bridge needs to answer a request that it has given to the SDK.
 pub(crate) struct McpCall<R> {
     request: McpRequest,
     pub(crate) reply_to: R,
@@ -116,7 +116,7 @@ pub(crate) struct Bridge<R> {
 #[derive(Default)]
 struct Count {
     requests: AtomicUsize,
-    /// Of these, how many only listen: they wait for as long as they like.
+    /// Of these, how many only listen for notifications: nothing limits how long they wait.
     listening: AtomicUsize,
     changed: Notify,
 }
@@ -164,7 +164,7 @@ impl<R: ReplyTo> Bridge<R> {
         (Arc::clone(&bridge), SdkTransport { bridge, source, has_begun: false })
     }
 
-    /// A bridge for one request that stands alone.
+    /// A bridge for one stateless request.
     pub(crate) fn for_one(engine: Arc<Engine>, calls: Arc<BridgedCalls<R>>, reply_to: R) -> Arc<Self> {
         Arc::new(Self::with(engine, calls, reply_to, None))
     }
@@ -187,7 +187,7 @@ impl<R: ReplyTo> Bridge<R> {
         }
     }
 
-    /// The SDK's end for one request that stands alone.
+    /// The SDK's end for one stateless request.
     pub(crate) fn transport_for_one(self: &Arc<Self>, message: ClientJsonRpcMessage) -> SdkTransport<R> {
         SdkTransport {
             bridge: Arc::clone(self),
@@ -252,8 +252,8 @@ impl<R: ReplyTo> Bridge<R> {
     }
 
     /// Removes a request from the registry; `None` if it was answered already.
-    pub(crate) fn leave(&self, number: i64) -> Option<PendingCall<McpCall<R>>> {
-        self.calls.leave(number)
+    pub(crate) fn remove(&self, number: i64) -> Option<PendingCall<McpCall<R>>> {
+        self.calls.remove(number)
     }
 
     /// Takes a message to the SDK; waits while it is busy. `false` if it takes no more.
@@ -269,10 +269,10 @@ impl<R: ReplyTo> Bridge<R> {
         self.sender().is_some_and(|sender| sender.blocking_send(message).is_ok())
     }
 
-    /// The SDK's form of a cancelled request, which is forgotten: the SDK answers nothing from here on. `None` if the
+    /// Cancels a request and forgets it: no reply to it is sent from here on. Returns the notification for the SDK. `None` if the
     /// SDK has no such request.
     pub(crate) fn forget(&self, number: i64, params: Value) -> Option<ClientJsonRpcMessage> {
-        let call = self.calls.leave(number)?;
+        let call = self.calls.remove(number)?;
         call.cancel.cancel(CancelReason::Silent);
         if let Some(answer) = call.answer {
             answer.reply_to.end();
@@ -283,10 +283,10 @@ impl<R: ReplyTo> Bridge<R> {
     /// The number of a request that the SDK has.
     pub(crate) fn number_of(&self, id: &RequestId) -> Option<i64> {
         let number = self.calls.number_of(id)?;
-        self.calls.look(number, |call| call.answer.is_some())?.then_some(number)
+        self.calls.inspect(number, |call| call.answer.is_some())?.then_some(number)
     }
 
-    /// The number of the request whose reply goes where it should.
+    /// The number of a request by where its reply goes.
     pub(crate) fn find(&self, is_meant: impl Fn(&R) -> bool) -> Option<i64> {
         self.calls.find(|number, call| {
             let answer = call.answer.as_ref()?;
@@ -321,7 +321,8 @@ impl<R: ReplyTo> Bridge<R> {
         self.unanswered.requests.load(Ordering::Acquire) == 0
     }
 
-    /// Takes no more. What was taken is still answered; who only listens is released.
+    /// Graceful shutdown: takes no more messages. What was taken is still answered; requests that only listen are
+    /// ended.
     pub(crate) fn close(&self) {
         let sender = self.sender.lock().take();
         let listener = |number: i64, call: &PendingCall<McpCall<R>>| {
@@ -359,7 +360,7 @@ impl<R: ReplyTo> Bridge<R> {
     /// Takes the answered request out of the registry. `None` if its client has cancelled it and wants no reply.
     fn settle(&self, number: &NumberOrString) -> Option<(Option<RequestId>, McpCall<R>)> {
         let NumberOrString::Number(number) = number else { return None };
-        let PendingCall { id, cancel, answer } = self.calls.leave(*number)?;
+        let PendingCall { id, cancel, answer } = self.calls.remove(*number)?;
         let answer = answer?;
         if cancel.reason() == Some(CancelReason::Silent) {
             answer.reply_to.end();
@@ -368,8 +369,8 @@ impl<R: ReplyTo> Bridge<R> {
         Some((id, answer))
     }
 
-    /// Takes what the SDK says to where it belongs. Everything that decides on the order of frames happens before the
-    /// future is awaited.
+    /// Routes a message of the SDK to the request that it is about. Everything that decides on the order of frames
+    /// happens before the future is awaited.
     fn deliver(
         &self,
         message: ServerJsonRpcMessage,
@@ -405,7 +406,7 @@ impl<R: ReplyTo> Bridge<R> {
             }
             other => {
                 let to = self.subject_of(&other).unwrap_or_else(|| self.default_to.clone());
-                let id_of = |number| self.calls.look(number, |call| call.id.clone()).flatten();
+                let id_of = |number| self.calls.inspect(number, |call| call.id.clone()).flatten();
                 (None, Some(to.send(message::notice_frame(&other, id_of))))
             }
         };
@@ -437,7 +438,7 @@ impl<R: ReplyTo> Bridge<R> {
                 else {
                     return None;
                 };
-                self.calls.look(number, reply_to).flatten()
+                self.calls.inspect(number, reply_to).flatten()
             }
             JsonRpcMessage::Notification(notification) => match &notification.notification {
                 ServerNotification::ProgressNotification(progress) => {

@@ -1,4 +1,4 @@
-//! Between the engine's words and the SDK's.
+//! Conversions from the engine's outcomes and faults to the SDK's results and errors.
 
 use pintle_contract::{ErrorCode, Fault, Stage};
 use pintle_engine::Outcome;

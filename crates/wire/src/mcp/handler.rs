@@ -203,7 +203,7 @@ impl McpHandler {
         Ok(Called::Ended(reply, candidate))
     }
 
-    /// Has the engine answer a question about the server itself.
+    /// Lets the engine answer a question about the server itself.
     pub(super) async fn query<T: Serialize, W: Future<Output = Result<T, Fault>>>(
         &self,
         route: &'static str,
@@ -282,10 +282,10 @@ pub(super) fn only_page<T>(cursor: Option<T>) -> Result<(), ErrorData> {
 
 /// Notifies a client of a session whenever the list of tools has changed, until it is gone.
 async fn notify_of_changes(mut changes: watch::Receiver<u64>, client: Peer<RoleServer>) {
-    /// How often a client that is gone is looked for.
-    const LOOK: Duration = Duration::from_secs(60);
+    /// How often it is checked whether the client is gone.
+    const CHECK_INTERVAL: Duration = Duration::from_secs(60);
     while !client.is_transport_closed() {
-        match tokio::time::timeout(LOOK, changes.changed()).await {
+        match tokio::time::timeout(CHECK_INTERVAL, changes.changed()).await {
             // A client that is gone misses nothing.
             Ok(Ok(())) => _ = client.notify_tool_list_changed().await,
             Ok(Err(_)) => return,

@@ -145,7 +145,7 @@ fn either(one: Value, other: &Value) -> Value {
     }
 }
 
-/// Leaves out what tells a model nothing: that an optional argument may be `null`, a default that is `null`, and bounds
+/// Leaves out what is of no use to a model: that an optional argument may be `null`, a default that is `null`, and bounds
 /// that are those of all exact integers.
 fn simplify_input(schema: &mut Value) {
     const LARGEST: i64 = (1 << 53) - 1;

@@ -1,4 +1,4 @@
-//! Between frames and the SDK's messages.
+//! Conversions between JSON-RPC frames and the SDK's messages.
 
 use pintle_contract::{Fault, Stage};
 use pintle_engine::{Outcome, unread_replies};
@@ -136,7 +136,7 @@ pub(crate) fn response(message: Value) -> Option<ClientJsonRpcMessage> {
     serde_json::from_value(message).ok()
 }
 
-/// The frame of a success. A result may be given as JSON; then the SDK's object only says what stands beside it.
+/// The frame of a success. A result may be given as JSON; then the SDK's object only adds what stands beside it.
 pub(crate) fn result_frame(
     id: Option<&RequestId>,
     result: &ServerResult,
@@ -232,7 +232,7 @@ struct ResourceResult<'a> {
     contents: [&'a RawValue; 1],
 }
 
-/// The short reply that takes the place of an evicted one.
+/// The short reply that replaces an evicted one.
 pub(crate) fn evicted_frame(id: Option<&RequestId>, result: &ServerResult) -> String {
     let fault = unread_replies();
     let ServerResult::CallToolResult(sdk) = result else { return error_frame(id, &convert::error(&fault)) };
@@ -245,8 +245,8 @@ pub(crate) fn evicted_frame(id: Option<&RequestId>, result: &ServerResult) -> St
     }
 }
 
-/// The frame of what the server says unasked. A notification names the request that listens for it, and the client
-/// knows that by its own id.
+/// The frame of a notification or a request of the server. A notification names the request that listens for it, which
+/// the client knows by its own id.
 pub(crate) fn notice_frame(
     message: &ServerJsonRpcMessage,
     id_of: impl FnOnce(i64) -> Option<RequestId>,
@@ -258,7 +258,7 @@ pub(crate) fn notice_frame(
     frame
 }
 
-/// Puts the client's id in the place of our number. A key with its quotes cannot be part of a string.
+/// Replaces our number by the client's id. A key with its quotes cannot be part of a string.
 fn name_subscription(json: &mut String, id_of: impl FnOnce(i64) -> Option<RequestId>) {
     let Some(start) = json.find(SUBSCRIPTION_KEY).map(|start| start + SUBSCRIPTION_KEY.len()) else { return };
     let digits = json[start..].bytes().take_while(u8::is_ascii_digit).count();
@@ -308,7 +308,7 @@ pub(crate) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The JSON of a result, with the members that the SDK has no place for.
+/// The JSON of a result, with the members that the SDK has no fields for.
 fn result_json(result: &ServerResult) -> String {
     match result {
         ServerResult::ListToolsResult(_) => {

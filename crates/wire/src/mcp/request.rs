@@ -72,7 +72,7 @@ impl McpRequest {
         request.ok_or_else(|| ErrorData::internal_error("a request that came past the bridge", None))
     }
 
-    /// Takes the message, which then is the taker's to answer.
+    /// Takes the message. Whoever takes it has to answer it.
     pub(crate) fn take(&self) -> Result<Incoming, ErrorData> {
         self.take_unanswered()
             .ok_or_else(|| ErrorData::internal_error("a request that was handled twice", None))

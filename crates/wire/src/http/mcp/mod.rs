@@ -1,5 +1,5 @@
-//! `/mcp`: Streamable HTTP for every revision. `POST` takes a message, `GET` listens to a session or
-//! comes back to a stream, `DELETE` ends a session.
+//! `/mcp`: Streamable HTTP for every revision. `POST` takes a message, `GET` listens to a session or resumes a stream,
+//! `DELETE` ends a session.
 
 mod extract;
 mod headers;
@@ -32,7 +32,7 @@ use super::{
     message::ClientReading,
     rejection::{Reason, Rejection, error_status},
     respond::{event_response, json_response, respond},
-    stream::{EventStream, ReadStyle, Watch},
+    stream::{EventStream, OnDisconnect, ReadStyle},
 };
 use crate::{
     calls::id_taken,
@@ -72,14 +72,14 @@ pub(crate) async fn get(
     ClientReading { connection, .. }: ClientReading,
 ) -> Response {
     let style = ReadStyle {
-        names: true,
+        ids: true,
         priming: session.knows_priming() && !is_resumed,
         until: (stream.number() == 0).then(|| state.stopping.clone()),
     };
     let reader = stream.read(after, style);
     stream.read_by(connection);
     event_response(match session.number_of(&stream) {
-        Some(number) => reader.watched(Watch::new(move || session.abandoned(number, stream, true))),
+        Some(number) => reader.watched(OnDisconnect::new(move || session.abandoned(number, stream, true))),
         None => reader,
     })
 }
@@ -137,7 +137,7 @@ async fn answer_in_session(
     };
     if !session.bridge.send(message).await {
         // The SDK has not seen it, so the message is still there to be refused.
-        let incoming = session.bridge.leave(number).and_then(|call| call.answer?.into_incoming());
+        let incoming = session.bridge.remove(number).and_then(|call| call.answer?.into_incoming());
         return match incoming {
             Some(incoming) => Err(Reason::InReply(stopping()).reject(incoming).await),
             None => Ok(StatusCode::NOT_FOUND.into_response()),
@@ -147,7 +147,7 @@ async fn answer_in_session(
     session.keep(&stream);
     let (watched, left) = (Arc::clone(session), Arc::clone(&stream));
     let gone = move |may_return| watched.abandoned(number, Arc::clone(&left), may_return);
-    let style = ReadStyle { names: true, priming: session.knows_priming(), until: None };
+    let style = ReadStyle { ids: true, priming: session.knows_priming(), until: None };
     let response = respond(&stream, client.accepts, style, gone).await;
     session.settled(&stream, &response);
     Ok(response)

@@ -26,15 +26,15 @@ use crate::{
     mcp::{Bridge, BridgedCalls, McpService, notification, response},
 };
 
-/// How long a client that lost its connection may take to come back for its reply.
-const RETURN_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a client that lost its connection may take to reconnect for its reply.
+const RECONNECT_GRACE: Duration = Duration::from_secs(2);
 /// How long a reply that nobody has read is kept.
 const REPLY_KEPT: Duration = Duration::from_secs(60);
 /// How many streams that have been read to the end are kept for readers who lost the last of it.
 const READ_STREAMS_KEPT: usize = 4;
 /// How many replies that nobody has read are kept.
 const UNREAD_STREAMS_KEPT: usize = 32;
-/// How many streams make it worth to look which are still needed.
+/// With more streams than this, those that are not needed any more are evicted at once.
 const MANY_STREAMS: usize = 2 * (READ_STREAMS_KEPT + UNREAD_STREAMS_KEPT);
 
 /// A session. Its own stream, number 0, carries what belongs to no request.
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// The client is gone. One that may return has a moment to do so.
+    /// The client has disconnected. One that may reconnect has a moment to do so.
     pub(crate) fn abandoned(self: &Arc<Self>, number: i64, stream: Arc<EventStream>, may_return: bool) {
         if stream.ended().is_some() {
             return;
@@ -117,9 +117,9 @@ impl Session {
         let readers = stream.readers();
         tokio::spawn(async move {
             if may_return {
-                tokio::time::sleep(RETURN_PATIENCE).await;
+                tokio::time::sleep(RECONNECT_GRACE).await;
             }
-            // Whoever came back and left again has a moment of their own.
+            // A client that reconnected and was lost again has a moment of its own.
             let has_returned = stream.readers() != readers;
             if !stream.has_reader() && !has_returned && stream.ended().is_none() {
                 let message: Option<ClientJsonRpcMessage> = session.bridge.forget(number, json!({}));
@@ -136,7 +136,7 @@ impl Session {
         EventStream::new(number, Arc::clone(&self.unread))
     }
 
-    /// Keeps a stream for readers who lose their connection.
+    /// Keeps a stream for readers that lose their connection and resume it with `Last-Event-ID`.
     pub(crate) fn keep(&self, stream: &Arc<EventStream>) {
         let mut streams = self.streams();
         streams.insert(stream.number(), Arc::clone(stream));
@@ -157,7 +157,7 @@ impl Session {
         self.bridge.find(|reply_to| Arc::ptr_eq(&reply_to.stream, stream))
     }
 
-    /// A stream that a reader wants to come back to.
+    /// A stream that a reader wants to resume.
     pub(crate) fn stream(&self, number: u64) -> Option<Arc<EventStream>> {
         match number {
             0 => Some(Arc::clone(&self.standalone)),

@@ -14,7 +14,7 @@ use crate::{http::unread::UnreadReplies, mcp::McpService};
 const MOST: usize = 4096;
 /// How long a session may be idle. Its client can open a new one at any time.
 const IDLE: Duration = Duration::from_secs(30 * 60);
-/// How often idle sessions are looked for.
+/// How often idle sessions are evicted.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The sessions by their ids.
@@ -79,7 +79,7 @@ impl Sessions {
         self.sessions.lock().len()
     }
 
-    /// Takes no more requests in any session, and closes the streams that belong to none.
+    /// Graceful shutdown: takes no more requests in any session, and ends the streams that belong to no request.
     pub(crate) fn stop_taking(&self) {
         for session in self.all() {
             session.close();

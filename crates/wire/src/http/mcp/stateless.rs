@@ -54,7 +54,7 @@ pub(super) async fn answer(
     tokio::spawn(async move {
         let _ = service.waiting().await;
         // However the SDK ends, nobody is left waiting.
-        drop(bridge.leave(number));
+        drop(bridge.remove(number));
         ending.end();
     });
     // A call that was answered with a task is out of the registry, and goes on.

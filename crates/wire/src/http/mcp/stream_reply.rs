@@ -54,9 +54,9 @@ impl ReplyTo for StreamReply {
 pub struct ReplyStream(pub(super) Arc<EventStream>);
 
 impl ReplyStream {
-    /// Closes the connection of the stream. Its client may come back for the reply.
+    /// Closes the connection of the stream. Its client may resume it for the reply.
     pub fn close(&self) {
-        self.0.send_reader_away();
+        self.0.disconnect_reader();
     }
 
     /// The call cannot be refused for want of a scope any more, so its response may begin before its reply. For

@@ -1,11 +1,11 @@
-//! What the server says to one request, as events: progress first, the reply last.
+//! What the server sends for one request, as server-sent events (SSE): progress first, the reply last.
 //!
-//! A **stream** holds the events until they are read, so that a slow reader holds up nobody, and a
-//! reader that lost its connection can go on where it was. At most one **reader** has it at a time.
+//! A **stream** holds the events until they are read, so that a slow reader holds up nobody, and a reader that lost its
+//! connection can resume with `Last-Event-ID`. At most one **reader** has it at a time.
 
 mod reader;
 
-pub(crate) use reader::{ReadStyle, Reader, ReplyBody, Watch};
+pub(crate) use reader::{OnDisconnect, ReadStyle, Reader, ReplyBody};
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -74,7 +74,7 @@ pub(crate) enum Beginning {
     Nothing,
 }
 
-/// The name of an event, for a reader that wants to go on from there: the stream's number and its own.
+/// The SSE id of an event, which a reader sends back as `Last-Event-ID`: the stream's number and the event's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventId {
     pub(crate) stream: u64,
@@ -183,8 +183,8 @@ impl EventStream {
         self.changed.notify_waiters();
     }
 
-    /// Sends the reader away; it may come back.
-    pub(crate) fn send_reader_away(&self) {
+    /// Closes the connection of the reader; it may resume the stream.
+    pub(crate) fn disconnect_reader(&self) {
         self.state.lock().reader = 0;
         self.changed.notify_waiters();
     }
@@ -322,7 +322,7 @@ mod tests {
         stream.reply("{\"result\":{}}".into(), StatusCode::OK, Reservation::default());
         stream.push("{\"progress\":2}".into());
         stream.reply("{\"result\":2}".into(), StatusCode::OK, Reservation::default());
-        let style = ReadStyle { names: true, priming: true, until: None };
+        let style = ReadStyle { ids: true, priming: true, until: None };
         let expected = "id: 7-0\nretry: 500\ndata: \n\n\
                         id: 7-1\ndata: {\"progress\":1}\n\nid: 7-2\ndata: {\"result\":{}}\n\n";
         assert_eq!(text(stream.read(0, style)).await, expected);
@@ -347,7 +347,7 @@ mod tests {
         let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let watch = || {
             let gone = Arc::clone(&gone);
-            Watch::new(move || gone.store(true, std::sync::atomic::Ordering::Relaxed))
+            OnDisconnect::new(move || gone.store(true, std::sync::atomic::Ordering::Relaxed))
         };
         let stream = EventStream::new(1, Arc::default());
         stream.push("{}".into());
@@ -379,8 +379,8 @@ mod tests {
         for number in 1..=3 {
             stream.push(format!("{{\"progress\":{number}}}"));
         }
-        let names = ReadStyle { names: true, ..ReadStyle::default() };
-        let mut lost = stream.read(0, names.clone());
+        let ids = ReadStyle { ids: true, ..ReadStyle::default() };
+        let mut lost = stream.read(0, ids.clone());
         assert!(lost.next().await.is_some());
         drop(lost);
         stream.reply("{}".into(), StatusCode::OK, Reservation::default());
@@ -389,16 +389,16 @@ mod tests {
             ("3-3", "id: 3-4\ndata: {}\n\n"),
             ("3-2", "id: 3-3\ndata: {\"progress\":3}\n\nid: 3-4\ndata: {}\n\n"),
         ] {
-            let id = EventId::read(last).expect("an event's name");
+            let id = EventId::read(last).expect("an event's id");
             assert_eq!((id.stream, id.event <= stream.count()), (3, true));
-            assert_eq!(text(stream.read(id.event, names.clone())).await, expected, "{last}");
+            assert_eq!(text(stream.read(id.event, ids.clone())).await, expected, "{last}");
         }
     }
 
     #[tokio::test]
-    async fn a_priming_event_comes_first_and_names_where_to_come_back_to() {
+    async fn a_priming_event_comes_first_with_an_id_to_resume_from() {
         let stream = EventStream::new(5, Arc::default());
-        let priming = ReadStyle { names: true, priming: true, until: None };
+        let priming = ReadStyle { ids: true, priming: true, until: None };
         let mut reader = stream.read(0, priming.clone());
         assert_eq!(reader.next().await.as_deref(), Some(&b"id: 5-0\nretry: 500\ndata: \n\n"[..]));
         stream.push("{\"progress\":1}".into());
@@ -437,7 +437,7 @@ mod tests {
         let json = format!("\"{}\"", "x".repeat(200_000));
         let stream = EventStream::new(2, Arc::default());
         stream.reply(json.clone(), StatusCode::OK, Reservation::default());
-        let mut reader = stream.read(0, ReadStyle { names: true, ..ReadStyle::default() });
+        let mut reader = stream.read(0, ReadStyle { ids: true, ..ReadStyle::default() });
         let mut found = Vec::new();
         while let Some(piece) = reader.next().await {
             assert!(piece.len() <= 64 << 10);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn event_names_are_read_as_they_are_written() {
+    fn event_ids_are_read_as_they_are_written() {
         assert_eq!(EventId::read("3-14"), Some(EventId { stream: 3, event: 14 }));
         for text in ["", "3", "3-", "-3", "3-x", "x-3", "3-1-4", "+3-+1", " 3-1"] {
             assert_eq!(EventId::read(text), None, "{text}");

@@ -17,21 +17,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::EventStream;
 
-/// How many bytes are kept of what has been read, for a reader who lost the end of it.
+/// How many bytes are kept of what has been read, for a reader that lost the end of it.
 const KEPT_WHEN_READ: usize = 16 << 10;
-/// How often a silent stream says that it is alive, so that both ends notice when the other is gone.
+/// How often a silent stream sends an SSE comment as a keep-alive, so that both ends notice when the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// When a reader that lost its connection should come back.
+/// When a reader that lost its connection should reconnect: the `retry` field of SSE.
 const RETRY: Duration = Duration::from_millis(500);
-/// How much is handed to a connection at a time: the rest stays where it is counted.
+/// How much is handed to a connection at a time: the rest stays in the stream, where it counts for the reply budget.
 const PIECE: usize = 64 << 10;
 
 /// How events are written.
 #[derive(Clone, Default)]
 pub(crate) struct ReadStyle {
-    /// With names, so that a reader can come back.
-    pub(crate) names: bool,
-    /// With an empty event at the start, which has a name too.
+    /// With SSE event ids, so that a reader can resume.
+    pub(crate) ids: bool,
+    /// With a priming event at the start: empty, and with an id to resume from.
     pub(crate) priming: bool,
     /// Ends when this fires, whatever is still to come.
     pub(crate) until: Option<CancellationToken>,
@@ -47,24 +47,24 @@ pub(crate) struct Reader {
     is_finished: bool,
     /// What has been taken from the stream but not been sent.
     pieces: VecDeque<Bytes>,
-    watch: Option<Watch>,
+    watch: Option<OnDisconnect>,
 }
 
-/// What to do when a client is gone before its reply.
-pub(crate) struct Watch(Option<Box<dyn FnOnce() + Send>>);
+/// What to do when a client disconnects before it has its reply: a drop guard.
+pub(crate) struct OnDisconnect(Option<Box<dyn FnOnce() + Send>>);
 
-impl Watch {
+impl OnDisconnect {
     pub(crate) fn new(gone: impl FnOnce() + Send + 'static) -> Self {
         Self(Some(Box::new(gone)))
     }
 
     /// The client has its reply.
-    pub(crate) fn relieve(mut self) {
+    pub(crate) fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Watch {
+impl Drop for OnDisconnect {
     fn drop(&mut self) {
         if let Some(gone) = self.0.take() {
             gone();
@@ -87,8 +87,8 @@ impl Reader {
         }
     }
 
-    /// Watches over the client from here on.
-    pub(crate) fn watched(mut self, watch: Watch) -> Self {
+    /// Acts if the client disconnects from here on.
+    pub(crate) fn watched(mut self, watch: OnDisconnect) -> Self {
         self.watch = Some(watch);
         self
     }
@@ -111,7 +111,7 @@ impl Reader {
                 return chunk;
             }
             let until = self.style.until.clone();
-            let told_to_end = async move {
+            let stopped = async move {
                 match until {
                     Some(until) => until.cancelled().await,
                     None => std::future::pending().await,
@@ -119,7 +119,7 @@ impl Reader {
             };
             tokio::select! {
                 () = changed => {}
-                () = told_to_end => {
+                () = stopped => {
                     self.is_finished = true;
                     return None;
                 }
@@ -159,13 +159,12 @@ impl Reader {
         let after = self.after;
         for event in state.events.iter().filter(|event| event.number > after) {
             self.after = event.number;
-            let name =
-                if self.style.names { format!("id: {number}-{}\n", event.number) } else { String::new() };
+            let id = if self.style.ids { format!("id: {number}-{}\n", event.number) } else { String::new() };
             if event.json.len() <= PIECE {
-                let whole = [name.as_bytes(), b"data: ", &event.json, b"\n\n"].concat();
+                let whole = [id.as_bytes(), b"data: ", &event.json, b"\n\n"].concat();
                 self.pieces.push_back(whole.into());
             } else {
-                self.pieces.push_back(format!("{name}data: ").into());
+                self.pieces.push_back(format!("{id}data: ").into());
                 self.pieces.extend(pieces(&event.json));
                 self.pieces.push_back(Bytes::from_static(b"\n\n"));
             }
@@ -175,7 +174,7 @@ impl Reader {
     }
 }
 
-/// Something large, bit by bit, without copying it.
+/// Slices of something large, without copying it.
 fn pieces(whole: &Bytes) -> impl Iterator<Item = Bytes> + use<> {
     let whole = whole.clone();
     (0..whole.len()).step_by(PIECE).map(move |start| whole.slice(start..whole.len().min(start + PIECE)))
@@ -226,7 +225,7 @@ impl Drop for Reader {
             if is_finished && state.ended.is_some() {
                 state.was_read = true;
                 state.reserved = None;
-                // A reader who lost the end of something large asks for all of it again.
+                // A reader that lost the end of something large has to call again.
                 if state.events.iter().map(|event| event.json.len()).sum::<usize>() > KEPT_WHEN_READ {
                     state.events.clear();
                 }
@@ -234,7 +233,7 @@ impl Drop for Reader {
         }
         drop(state);
         if is_finished && let Some(watch) = self.watch.take() {
-            watch.relieve();
+            watch.disarm();
         }
     }
 }

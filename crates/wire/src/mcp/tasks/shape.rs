@@ -19,10 +19,10 @@ use crate::mcp::{
     message::{self, ToolResult},
 };
 
-/// The member of a listed tool's `_meta` that becomes its `execution.taskSupport`, for which the SDK has no place.
+/// The member of a listed tool's `_meta` that becomes its `execution.taskSupport`, for which the SDK has no field.
 pub(crate) const TASK_SUPPORT_KEY: &str = "pintle/taskSupport";
 const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
-/// How often a client is asked to look.
+/// How often a client is asked to poll a task.
 const POLL_INTERVAL_MS: u64 = 1000;
 
 /// How a revision writes tasks.

@@ -392,12 +392,12 @@ impl TaskStore {
         .await;
     }
 
-    /// Looks again after every change until there is something to see.
-    async fn until<T>(&self, look: impl Fn() -> Option<T>) -> T {
+    /// Checks after every change until `check` returns something.
+    async fn until<T>(&self, check: impl Fn() -> Option<T>) -> T {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            if let Some(seen) = look() {
+            if let Some(seen) = check() {
                 return seen;
             }
             changed.await;
