@@ -9,7 +9,9 @@ use std::{
 use pintle_contract::{Access, ErrorCode, Fault, Need, Stage, ToolDefinition};
 use pintle_process::{CommandSpec, Keep, Spawner};
 use pintle_schema::{CompiledSchema, SchemaRegistry};
-use pintle_tool::{Boxed, CallContext, DynTool, Prepared, Progress, ProgressEvent, Running, Stream};
+use pintle_tool::{
+    Boxed, CallContext, DynTool, Prepared, Progress, ProgressEvent, Running, Stream, ToolTimeout,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -19,14 +21,15 @@ use crate::{
     parallel::{ParallelLimit, ParallelLimits},
 };
 
+/// How long a command may run whose manifest does not set it: a build or a test takes longer than most tools.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// Where commands run.
 pub struct Workplace {
     /// The root, without links.
     pub root: PathBuf,
     /// What starts programs.
     pub spawner: Spawner,
-    /// How long a call may run whose manifest says nothing; none is as long as any other.
-    pub timeout: Option<Duration>,
     /// How many calls of each tool run at the same time.
     pub limits: ParallelLimits,
     /// Called when a command and all that it started have ended: it may have changed anything in the root.
@@ -97,8 +100,8 @@ impl DynTool for CommandTool {
         Need::Access(self.access())
     }
 
-    fn timeout(&self) -> Option<Duration> {
-        self.manifest.timeout.or(self.workplace.timeout)
+    fn timeout(&self) -> Option<ToolTimeout> {
+        Some(self.manifest.timeout.map_or(ToolTimeout::Default(DEFAULT_TIMEOUT), ToolTimeout::Set))
     }
 
     fn runs_process(&self) -> bool {

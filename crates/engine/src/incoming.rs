@@ -261,7 +261,7 @@ impl Incoming {
             };
             Ok((answer, bytes, reservation))
         };
-        let deadline = Deadline::after(engine.options.timeouts.default);
+        let deadline = Deadline::after(engine.options.timeouts.general());
         let (_, result) = until_ended(run, &cancel, deadline).await;
         let result = cancel.finish().and(result);
         match result {

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use pintle_rpc::EnvelopeMode;
-use pintle_tool::DynTool;
+use pintle_tool::{DynTool, ToolTimeout};
 
 /// How a server treats calls.
 #[derive(Clone, Debug)]
@@ -46,24 +46,82 @@ impl Default for Options {
 }
 
 /// How long calls may run; zero is for ever.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Timeouts {
-    /// For tools that are not named.
-    pub default: Duration,
+    /// For tools that are not named, if it is set.
+    pub for_all: Option<Duration>,
     /// By the tool's name.
     pub by_tool: HashMap<String, Duration>,
 }
 
 impl Timeouts {
-    /// What is set for a tool, else what the tool itself declares, else what holds for all.
+    /// How long a call may run if nobody has set anything.
+    pub const DEFAULT: Duration = Duration::from_secs(120);
+
+    /// How long calls may run of a tool that is not named and has no timeout of its own.
+    pub fn general(&self) -> Duration {
+        self.for_all.unwrap_or(Self::DEFAULT)
+    }
+
+    /// What is set for the tool, else what its manifest sets, else what is set for all tools, else the tool's own
+    /// default, else the default of all.
     pub(crate) fn of(&self, tool: &dyn DynTool) -> Duration {
         let set = self.by_tool.get(&tool.definition().name).copied();
-        set.or_else(|| tool.timeout()).unwrap_or(self.default)
+        set.unwrap_or_else(|| match tool.timeout() {
+            Some(ToolTimeout::Set(timeout)) => timeout,
+            Some(ToolTimeout::Default(timeout)) => self.for_all.unwrap_or(timeout),
+            None => self.general(),
+        })
     }
 }
 
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self { default: Duration::from_secs(120), by_tool: HashMap::new() }
+#[cfg(test)]
+mod tests {
+    use pintle_contract::{Annotations, ClientHints, Fault, ToolDefinition};
+    use pintle_tool::Prepared;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    struct Timed(ToolDefinition, Option<ToolTimeout>);
+
+    impl DynTool for Timed {
+        fn definition(&self) -> &ToolDefinition {
+            &self.0
+        }
+
+        fn timeout(&self) -> Option<ToolTimeout> {
+            self.1
+        }
+
+        fn prepare<'a>(&'a self, _: Value) -> Result<Prepared<'a>, Fault> {
+            Err(Fault::internal("it is never called"))
+        }
+    }
+
+    fn seconds(timeouts: &Timeouts, own: Option<ToolTimeout>) -> u64 {
+        let definition = ToolDefinition {
+            name: "t".into(),
+            title: "t".into(),
+            description: "t".into(),
+            input_schema: json!({}),
+            output_schema: json!({}),
+            annotations: Annotations::READ_ONLY,
+            client_hints: ClientHints::default(),
+            schema_version: 1,
+        };
+        timeouts.of(&Timed(definition, own)).as_secs()
+    }
+
+    #[test]
+    fn a_timeout_is_the_tools_then_its_manifests_then_that_of_all_then_its_default() {
+        let [one, two, three] = [1, 2, 3].map(Duration::from_secs);
+        let none = Timeouts::default();
+        let all = Timeouts { for_all: Some(one), ..Timeouts::default() };
+        let named = Timeouts { by_tool: HashMap::from([("t".into(), two)]), ..all.clone() };
+        let (default, set) = (Some(ToolTimeout::Default(three)), Some(ToolTimeout::Set(three)));
+        assert_eq!([None, default, set].map(|own| seconds(&none, own)), [120, 3, 3]);
+        assert_eq!([None, default, set].map(|own| seconds(&all, own)), [1, 1, 3]);
+        assert_eq!([None, default, set].map(|own| seconds(&named, own)), [2, 2, 2]);
     }
 }

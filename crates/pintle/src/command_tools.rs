@@ -40,7 +40,6 @@ impl CommandTools {
         let workplace = Arc::new(Workplace {
             root: workspace.root.clone(),
             spawner: Spawner::new(notices::error),
-            timeout: workspace.command_timeout,
             limits: ParallelLimits::default(),
             ended: Box::new(move || search.note_all()),
         });

@@ -31,9 +31,6 @@ use crate::{
 /// SemVer and commit: which build this is.
 pub const PROGRAM_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("PINTLE_COMMIT"));
 
-/// How long building an index and running a command may take.
-const LONG_CALL: Duration = Duration::from_secs(600);
-
 const SUBMODULE: &str = "libs/synesthetic-schemas";
 
 /// The workspace and what belongs to it.
@@ -60,8 +57,6 @@ pub struct Workspace {
     /// The tools folder was set by a configuration that nobody named: it was found in the current folder.
     pub tools_dir_is_found: bool,
     pub timeouts: Timeouts,
-    /// How long a command may run whose manifest does not say it; none is as long as any other call.
-    pub command_timeout: Option<Duration>,
     /// Where the timeouts of the file were written, by tool.
     pub timeouts_set_at: HashMap<String, SetAt>,
     /// Where the configuration is, or would be.
@@ -157,7 +152,6 @@ impl Workspace {
             tools_dir_set_at: set_at(file, is_named(&arguments.tools), "tools"),
             tools_dir_is_found: !is_named(&arguments.config) && !is_named(&arguments.tools),
             tools_dir: named(arguments.tools, &file.tools),
-            command_timeout: timeouts.by_tool.get("index_build").map(|_| LONG_CALL),
             timeouts,
             timeouts_set_at: timeouts_set_at(file),
             config_file: FileConfig::path(arguments.config.as_deref()).to_owned(),
@@ -357,9 +351,7 @@ fn mcp_options(arguments: &ServeArguments, file: &FileConfig) -> McpOptions {
 }
 
 fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
-    let mut chosen = Timeouts { by_tool: HashMap::new(), ..Timeouts::default() };
-    // Unless somebody says how long every call may take.
-    chosen.by_tool.insert("index_build".into(), LONG_CALL);
+    let mut chosen = Timeouts::default();
     for (tool, text) in &file.timeouts {
         let set_at = file.positions.set_at(&format!("/timeouts/{}", escape(tool)));
         set_timeout(&mut chosen, tool, text).map_err(|problem| set_at.problem(problem))?;
@@ -374,8 +366,7 @@ fn timeouts(typed: &[String], file: &FileConfig) -> Result<Timeouts, String> {
 fn set_timeout(chosen: &mut Timeouts, tool: &str, text: &str) -> Result<(), String> {
     let timeout = duration(text).map_err(|problem| format!("timeout of {tool}: {problem}"))?;
     if tool == "default" {
-        chosen.default = timeout;
-        chosen.by_tool.remove("index_build");
+        chosen.for_all = Some(timeout);
     } else {
         chosen.by_tool.insert(tool.to_owned(), timeout);
     }
@@ -523,7 +514,7 @@ mod tests {
             ..FileConfig::default()
         };
         let chosen = timeouts(&["a=3s".into()], &file).expect("reads");
-        assert_eq!(chosen.default, Duration::from_secs(5));
+        assert_eq!(chosen.general(), Duration::from_secs(5));
         assert_eq!(chosen.by_tool["a"], Duration::from_secs(3));
         assert_eq!(chosen.by_tool["b"], Duration::from_secs(2));
     }

@@ -34,7 +34,7 @@ pub fn workspace_tools(
             max_file_bytes: workspace.max_file_bytes,
             running: options.running as u64,
             waiting: options.waiting as u64,
-            timeout_ms: options.timeouts.default.as_millis() as u64,
+            timeout_ms: options.timeouts.general().as_millis() as u64,
         },
         has_backend: workspace.backend_url.is_some(),
         warnings: assets.warnings().to_vec(),

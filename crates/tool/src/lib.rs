@@ -17,4 +17,6 @@ pub use cancel::{Cancel, CancelReason};
 pub use context::{CallContext, CallParts, Caller, result_too_large};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
 pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources, decode_address};
-pub use tool::{Answer, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, Toolset, erase};
+pub use tool::{
+    Answer, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, ToolTimeout, Toolset, erase,
+};

@@ -78,6 +78,8 @@ pub trait Tool: Send + Sync + 'static {
     const SCHEMA_VERSION: u32 = 1;
     /// Whether a call may outlive the request that made it: its client then asks for the result later.
     const MAY_BE_TASK: bool = false;
+    /// How long a call may run, if other than most tools and unless the server's settings set a timeout.
+    const TIMEOUT: Option<Duration> = None;
 
     /// What every call needs, whatever its arguments. A caller who cannot have it is not shown the tool.
     fn need() -> Need {
@@ -225,8 +227,8 @@ pub trait DynTool: Send + Sync {
         None
     }
 
-    /// How long a call may run if the server's settings do not say it for this tool; none is as long as any other.
-    fn timeout(&self) -> Option<Duration> {
+    /// How long a call may run if the server's settings do not set it for this tool; none is as long as any other.
+    fn timeout(&self) -> Option<ToolTimeout> {
         None
     }
 
@@ -249,6 +251,15 @@ pub trait DynTool: Send + Sync {
 
     /// Gets ready to work. `arguments` have passed the input schema.
     fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault>;
+}
+
+/// How long a tool lets its own calls run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolTimeout {
+    /// The tool's own default. A timeout that is set for all tools beats it.
+    Default(Duration),
+    /// Whoever added the tool has set it. Only a timeout that is set for this very tool beats it.
+    Set(Duration),
 }
 
 /// Tools that belong together.
@@ -302,6 +313,10 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
 
     fn reread(&self, argument: &str, text: &str) -> Option<Value> {
         T::reread(argument, text)
+    }
+
+    fn timeout(&self) -> Option<ToolTimeout> {
+        T::TIMEOUT.map(ToolTimeout::Default)
     }
 
     fn may_be_task(&self) -> bool {

@@ -1,6 +1,6 @@
 //! `index_build`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pintle_contract::{Access, Annotations, ErrorCode, Fault, Need, Verb, WorkspacePath};
 use pintle_tool::{CallContext, ProgressEvent, Stream, Tool, ToolOutput};
@@ -73,6 +73,8 @@ impl Tool for IndexBuild {
         open_world_hint: false,
     };
     const MAY_BE_TASK: bool = true;
+    /// Reading a large tree for the first time takes longer than most calls.
+    const TIMEOUT: Option<Duration> = Some(Duration::from_secs(600));
 
     fn need() -> Need {
         Need::Access(Access::Tree(Verb::Write, WorkspacePath::root()))

@@ -47,7 +47,7 @@ impl Panel {
         engine: &Engine,
     ) -> Self {
         let options = &serve.engine;
-        let time = match options.timeouts.default {
+        let time = match options.timeouts.general() {
             Duration::ZERO => "without a time limit".to_owned(),
             limit => format!("up to {} s each", limit.as_secs_f64()),
         };
