@@ -37,6 +37,8 @@ pub enum Level {
     Warn,
     /// All is well.
     Info,
+    /// What only somebody wants to know who looks for an error. No record of a call is of this level.
+    Debug,
 }
 
 /// Writes records.

@@ -63,6 +63,14 @@ pub struct Mismatch {
     pub path: String,
     /// What is wrong.
     pub message: String,
+    /// Whether it is a member that the schema does not have.
+    pub is_unknown_member: bool,
+}
+
+impl Mismatch {
+    fn new(path: &str, message: String) -> Self {
+        Self { path: path.to_owned(), message, is_unknown_member: false }
+    }
 }
 
 impl CompiledSchema {
@@ -85,7 +93,7 @@ impl CompiledSchema {
     pub fn mismatches(&self, value: &Value, noun: &str) -> Vec<Mismatch> {
         let validator = match self.validator() {
             Ok(validator) => validator,
-            Err(fault) => return vec![Mismatch { path: String::new(), message: fault.message.clone() }],
+            Err(fault) => return vec![Mismatch::new("", fault.message.clone())],
         };
         let mut found: Vec<Mismatch> =
             validator.iter_errors(value).flat_map(|error| self.explain(&error, noun)).collect();
@@ -144,19 +152,17 @@ impl CompiledSchema {
                     .map(|name| Mismatch {
                         path: format!("{path}/{}", escape(name)),
                         message: unknown_member(name, noun, &known),
+                        is_unknown_member: true,
                     })
                     .collect()
             }
-            ValidationErrorKind::Required { property } => vec![Mismatch {
-                path: path.to_owned(),
-                message: format!("{noun} `{}` is missing", property.as_str().unwrap_or_default()),
-            }],
+            ValidationErrorKind::Required { property } => {
+                let message = format!("{noun} `{}` is missing", property.as_str().unwrap_or_default());
+                vec![Mismatch::new(path, message)]
+            }
             _ => {
                 let location = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
-                vec![Mismatch {
-                    path: path.to_owned(),
-                    message: format!("{location}{}", error.masked_with("the value")),
-                }]
+                vec![Mismatch::new(path, format!("{location}{}", error.masked_with("the value")))]
             }
         }
     }
