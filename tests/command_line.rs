@@ -256,6 +256,23 @@ fn the_environment_beats_the_file_both_ways_and_empty_variables_are_none() {
 }
 
 #[test]
+fn an_empty_variable_is_one_that_is_not_set_whatever_its_type() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, help, _) = run(pintle().args(["serve", "--help"]), b"");
+    let variables: Vec<_> = help.split("[env: ").skip(1).filter_map(|rest| rest.split(']').next()).collect();
+    assert!(variables.len() > 30 && variables.contains(&"PINTLE_RUNNING"), "{variables:?}");
+    fs::write(folder.path().join("pintle.toml"), "deterministic = true\n").expect("writes");
+    let mut command = pintle();
+    command.arg("serve").current_dir(folder.path()).envs(variables.iter().map(|name| (name, "")));
+    // The default ready file is another server's as well.
+    command.args(["--ready-file"]).arg(folder.path().join("ready"));
+    let line = br#"{"jsonrpc":"2.0","id":1,"method":"list_schemas","params":{}}"#;
+    let (code, _, errors) = run(&mut command, line);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(errors.contains("\"deterministic\":true"), "the file is not beaten: {errors}");
+}
+
+#[test]
 fn secrets_in_the_environment_are_not_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     let secret = "http://user:hunter2@127.0.0.1:1/?token=hunter2";

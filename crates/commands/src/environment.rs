@@ -2,6 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::error::ManifestError;
+
 /// What every command gets, if the server has it.
 const ALWAYS: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 
@@ -9,16 +11,12 @@ const ALWAYS: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 const NEVER: [&str; 2] = ["PINTLE_", "SYN_"];
 
 /// Whether a manifest may ask for a variable. `Err` says why not.
-pub(crate) fn check(name: &str) -> Result<(), String> {
+pub(crate) fn check(name: &str) -> Result<(), ManifestError> {
     if let Some(prefix) = NEVER.iter().find(|prefix| name.starts_with(**prefix)) {
-        return Err(format!(
-            "`{name}` is a setting of the server's own; no command gets a variable {prefix}…"
-        ));
+        return Err(ManifestError::OwnVariable { name: name.to_owned(), prefix });
     }
     if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(format!(
-            "`{name}` is no name of a variable; `env` lists names, and the server has the values"
-        ));
+        return Err(ManifestError::BadVariable(name.to_owned()));
     }
     Ok(())
 }

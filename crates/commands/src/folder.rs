@@ -2,12 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{inside::is_within, manifest::Manifest};
+use pintle_positions::Located;
+
+use crate::{
+    error::{FolderError, Here, ManifestError},
+    inside::is_within,
+    manifest::Manifest,
+};
 
 /// How the name of a manifest ends.
 pub const MANIFEST_SUFFIX: &str = ".tool.toml";
 
-/// What can be told from a folder of manifests.
+/// What a folder of manifests holds.
 #[derive(Default)]
 pub struct Loaded {
     /// The manifests, by name of the file.
@@ -20,29 +26,34 @@ pub struct Loaded {
 #[derive(Debug)]
 pub struct Problem {
     /// What is wrong with it, with file, line and column.
-    pub message: String,
+    pub error: Located<ManifestError>,
     /// Its file, which may still be being written.
     pub file: PathBuf,
 }
 
 /// Reads all manifests of a folder. `taken` are the names of tools that no manifest may have. `Err` says what is wrong
 /// with the first that cannot be used, with file, line and column.
-pub fn load(folder: &Path, root: &Path, taken: &[String]) -> Result<Vec<Manifest>, String> {
+pub fn load(folder: &Path, root: &Path, taken: &[String]) -> Result<Vec<Manifest>, FolderError> {
     let loaded = reload(folder, root, taken, &[])?;
     match loaded.problems.into_iter().next() {
-        Some(problem) => Err(problem.message),
+        Some(problem) => Err(problem.error.into()),
         None => Ok(loaded.manifests),
     }
 }
 
 /// Reads all manifests of a folder again. One that cannot be used stays as it was before, if it was there; all others are
 /// as they are in the folder. `Err` if the folder cannot be read.
-pub fn reload(folder: &Path, root: &Path, taken: &[String], before: &[Manifest]) -> Result<Loaded, String> {
+pub fn reload(
+    folder: &Path,
+    root: &Path,
+    taken: &[String],
+    before: &[Manifest],
+) -> Result<Loaded, FolderError> {
     let mut loaded = Loaded::default();
     let mut changed = Vec::new();
     let old = |file: &Path| before.iter().find(|manifest| manifest.file == file);
     for file in files(folder)? {
-        let read = refuse_file(&file, root).and_then(|()| Manifest::read(&file));
+        let read = refuse_file(&file, root).map_err(Located::nowhere).and_then(|()| Manifest::read(&file));
         match read.and_then(|manifest| check_name(&manifest, &[], taken).map(|()| manifest)) {
             Ok(manifest) if old(&file).is_some_and(|old| old.is_same(&manifest)) => {
                 loaded.manifests.push(manifest)
@@ -50,81 +61,72 @@ pub fn reload(folder: &Path, root: &Path, taken: &[String], before: &[Manifest])
             Ok(manifest) => changed.push(manifest),
             // It was removed since the folder was read.
             Err(_) if file.symlink_metadata().is_err() => {}
-            Err(message) => {
+            Err(error) => {
                 loaded.manifests.extend(old(&file).cloned());
-                loaded.problems.push(Problem { message, file });
+                loaded.problems.push(Problem { error, file });
             }
         }
     }
     // A name belongs to the manifest that had it before.
     for manifest in changed {
-        let Err(message) = check_name(&manifest, &loaded.manifests, &[]) else {
+        let Err(error) = check_name(&manifest, &loaded.manifests, &[]) else {
             loaded.manifests.push(manifest);
             continue;
         };
         let kept = old(&manifest.file).filter(|old| check_name(old, &loaded.manifests, &[]).is_ok());
         loaded.manifests.extend(kept.cloned());
-        loaded.problems.push(Problem { message, file: manifest.file });
+        loaded.problems.push(Problem { error, file: manifest.file });
     }
     loaded.manifests.sort_by(|one, other| one.file.cmp(&other.file));
     Ok(loaded)
 }
 
 /// Refuses a name that another tool has, in either spelling.
-pub fn check_name(manifest: &Manifest, others: &[Manifest], taken: &[String]) -> Result<(), String> {
-    let (name, own) = (manifest.name(), spelling(manifest.name()));
+pub fn check_name(
+    manifest: &Manifest,
+    others: &[Manifest],
+    taken: &[String],
+) -> Result<(), Located<ManifestError>> {
+    let (name, own) = (manifest.name().to_owned(), spelling(manifest.name()));
     if taken.iter().any(|other| spelling(other) == own) {
-        let problem = format!("`{name}` is the name of a tool that Pintle has; choose another");
-        return Err(manifest.name_problem(problem));
+        return Err(manifest.name_location().error(ManifestError::BuiltInName(name)));
     }
     match others.iter().find(|other| spelling(other.name()) == own) {
         Some(other) => {
-            let other = other.name_problem("here");
-            let problem = format!("`{name}` is the name of another manifest's tool, too: {other}");
-            Err(manifest.name_problem(problem))
+            let other = Box::new(other.name_location().error(Here));
+            Err(manifest.name_location().error(ManifestError::NameOfOther { name, other }))
         }
         None => Ok(()),
     }
 }
 
 /// Refuses a folder of manifests that the tools could write to: whoever writes a manifest runs programs.
-pub fn refuse_folder(folder: &Path, root: &Path) -> Result<(), String> {
-    let real = folder
-        .canonicalize()
-        .map_err(|error| format!("the tools folder {} cannot be opened: {error}", folder.display()))?;
+pub fn refuse_folder(folder: &Path, root: &Path) -> Result<(), FolderError> {
+    let real =
+        folder.canonicalize().map_err(|error| FolderError::NotOpened { folder: folder.to_owned(), error })?;
     if !real.is_dir() {
-        return Err(format!("the tools folder {} is not a folder", folder.display()));
+        return Err(FolderError::NotAFolder(folder.to_owned()));
     }
     if is_within(&real, root) {
-        return Err(format!(
-            "the tools folder {} lies inside the root {}, where the tools could write manifests and so run any \
-             program; move it outside, or choose a smaller --root",
-            folder.display(),
-            root.display()
-        ));
+        return Err(FolderError::InsideRoot { folder: folder.to_owned(), root: root.to_owned() });
     }
     Ok(())
 }
 
-fn refuse_file(file: &Path, root: &Path) -> Result<(), String> {
-    let real = file.canonicalize().map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+fn refuse_file(file: &Path, root: &Path) -> Result<(), ManifestError> {
+    let real =
+        file.canonicalize().map_err(|error| ManifestError::NotRead { file: file.to_owned(), error })?;
     if is_within(&real, root) {
-        return Err(format!(
-            "the manifest {} is a link to {}, which lies inside the root, where the tools could change it and so run \
-             any program; copy it here instead",
-            file.display(),
-            real.display()
-        ));
+        return Err(ManifestError::LinkIntoRoot { file: file.to_owned(), target: real });
     }
     Ok(())
 }
 
-fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let problem =
-        |error: std::io::Error| format!("the tools folder {} cannot be read: {error}", folder.display());
+fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+    let not_read = |error: std::io::Error| FolderError::NotRead { folder: folder.to_owned(), error };
     let mut files = Vec::new();
-    for entry in folder.read_dir().map_err(problem)? {
-        let entry = entry.map_err(problem)?;
+    for entry in folder.read_dir().map_err(not_read)? {
+        let entry = entry.map_err(not_read)?;
         let name = entry.file_name();
         if name.to_string_lossy().ends_with(MANIFEST_SUFFIX) {
             files.push(entry.path());
@@ -153,7 +155,7 @@ mod tests {
         let (root, tools) = (base.join("root"), base.join("tools"));
         std::fs::create_dir_all(root.join("inside")).expect("folders");
         std::fs::create_dir(&tools).expect("a folder");
-        assert_eq!(refuse_folder(&tools, &root), Ok(()));
+        refuse_folder(&tools, &root).expect("a folder outside the root");
         for folder in [root.clone(), root.join("inside"), root.join("none")] {
             assert!(refuse_folder(&folder, &root).is_err(), "{}", folder.display());
         }
@@ -163,7 +165,7 @@ mod tests {
             assert!(refuse_folder(&base.join("link"), &root).is_err());
             std::fs::write(root.join("x"), manifest("x")).expect("writes");
             std::os::unix::fs::symlink(root.join("x"), tools.join("x.tool.toml")).expect("a link");
-            let problem = load(&tools, &root, &[]).expect_err("refused");
+            let problem = load(&tools, &root, &[]).expect_err("refused").to_string();
             assert!(problem.contains("lies inside the root"), "{problem}");
         }
     }
@@ -177,12 +179,10 @@ mod tests {
         write("other.toml", "nonsense");
         let names =
             |manifests: Vec<Manifest>| manifests.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>();
-        assert_eq!(
-            load(folder.path(), Path::new("/root"), &[]).map(names),
-            Ok(vec!["a.x".into(), "b".into()])
-        );
+        let loaded = load(folder.path(), Path::new("/root"), &[]).expect("manifests");
+        assert_eq!(names(loaded), ["a.x", "b"]);
         write("c.tool.toml", &manifest("a_x"));
-        let problem = load(folder.path(), Path::new("/root"), &[]).expect_err("refused");
+        let problem = load(folder.path(), Path::new("/root"), &[]).expect_err("refused").to_string();
         assert!(problem.contains("c.tool.toml: line 1, column 8: `a_x` is the name of another"), "{problem}");
         assert!(problem.contains("a.tool.toml: line 1, column 8"), "{problem}");
     }
@@ -218,7 +218,7 @@ mod tests {
     fn what_is_no_file_of_a_reasonable_size_is_not_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x.tool.toml");
-        let problem = || load(folder.path(), Path::new("/root"), &[]).expect_err("refused");
+        let problem = || load(folder.path(), Path::new("/root"), &[]).expect_err("refused").to_string();
         std::fs::create_dir(&path).expect("a folder");
         assert!(problem().contains("is not a file"), "{}", problem());
         std::fs::remove_dir(&path).expect("removes");

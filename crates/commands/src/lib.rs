@@ -6,6 +6,7 @@
 //! are run and ended is `pintle-process`'s.
 
 mod environment;
+mod error;
 mod folder;
 mod inside;
 mod manifest;
@@ -18,6 +19,7 @@ mod tool;
 mod watch;
 mod written;
 
+pub use error::{FolderError, Here, ManifestError, NotADuration};
 pub use folder::{Loaded, MANIFEST_SUFFIX, Problem, check_name, load, refuse_folder, reload};
 pub use inside::is_within;
 pub use manifest::{Manifest, duration};

@@ -7,12 +7,14 @@ use std::{
 };
 
 use pintle_contract::{Annotations, ClientHints, ToolDefinition, WorkspacePath};
-use pintle_positions::{Position, Positions, escape, text_of};
+use pintle_positions::{Located, Location, Position, Positions, escape, text_of};
 use pintle_process::DEFAULT_GRACE;
 use serde_json::{Map, Value};
 
 use crate::{
-    environment, schemas,
+    environment,
+    error::{ManifestError, NotADuration, Wrong},
+    schemas,
     template::{Template, is_field},
     written::WrittenManifest,
 };
@@ -55,18 +57,26 @@ pub struct Manifest {
 
 impl Manifest {
     /// Reads a manifest. `Err` has the file, the line and the column of what is wrong.
-    pub fn read(file: &Path) -> Result<Self, String> {
-        let bytes = read_file(file)?;
-        Self::parse(&text_of(&bytes, file)?, file, std::env::var_os("PATH").as_deref())
+    pub fn read(file: &Path) -> Result<Self, Located<ManifestError>> {
+        let bytes = read_file(file).map_err(Located::nowhere)?;
+        let text = text_of(&bytes, file).map_err(|located| located.map(ManifestError::from))?;
+        Self::parse(&text, file, std::env::var_os("PATH").as_deref())
     }
 
     /// Reads the text of a manifest; a program without a path is looked for on `search_path`.
-    pub fn parse(text: &str, file: &Path, search_path: Option<&std::ffi::OsStr>) -> Result<Self, String> {
-        let positions = Positions::find(text, file)?;
-        let written = positions.read_strictly(text, file)?;
+    pub fn parse(
+        text: &str,
+        file: &Path,
+        search_path: Option<&std::ffi::OsStr>,
+    ) -> Result<Self, Located<ManifestError>> {
+        let positions = Positions::find(text, file).map_err(|located| located.map(ManifestError::from))?;
+        let written = positions.read_strictly(text, file);
+        let written = written.map_err(|located| located.map(ManifestError::from))?;
         decide(written, positions.clone(), search_path)
             .map(|manifest| Self { text: text.to_owned(), file: file.to_owned(), ..manifest })
-            .map_err(|(pointer, problem)| positions.problem(nearest_value(&positions, &pointer), problem))
+            .map_err(|Wrong { pointer, error }| {
+                positions.location(nearest_value(&positions, &pointer)).error(error)
+            })
     }
 
     /// The tool's name.
@@ -79,16 +89,15 @@ impl Manifest {
         self.text == other.text
     }
 
-    /// An error about the name, with its position.
-    pub fn name_problem(&self, problem: impl std::fmt::Display) -> String {
-        self.positions.problem(self.positions.value("/name"), problem)
+    /// Where the name is written.
+    pub(crate) fn name_location(&self) -> Location {
+        self.positions.location(self.positions.value("/name"))
     }
 }
 
 /// What a file holds, if it is one and holds no more than a manifest can.
-fn read_file(file: &Path) -> Result<Vec<u8>, String> {
-    let shown = file.display();
-    let cannot = |error: std::io::Error| format!("cannot read {shown}: {error}");
+fn read_file(file: &Path) -> Result<Vec<u8>, ManifestError> {
+    let cannot = |error: std::io::Error| ManifestError::NotRead { file: file.to_owned(), error };
     let mut options = std::fs::OpenOptions::new();
     options.read(true);
     // A pipe that nobody writes to would be waited for.
@@ -96,7 +105,7 @@ fn read_file(file: &Path) -> Result<Vec<u8>, String> {
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
     let refuse = |there: std::fs::Metadata| match there.is_file() {
         true => Ok(()),
-        false => Err(format!("{shown} is not a file; a manifest is a text file")),
+        false => Err(ManifestError::NotAFile(file.to_owned())),
     };
     // Before it is opened, because opening some devices does something; and after, because it may be another by then.
     refuse(file.metadata().map_err(cannot)?)?;
@@ -105,7 +114,7 @@ fn read_file(file: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     opened.take(LARGEST_MANIFEST + 1).read_to_end(&mut bytes).map_err(cannot)?;
     match bytes.len() as u64 > LARGEST_MANIFEST {
-        true => Err(format!("{shown} has more than {LARGEST_MANIFEST} bytes; no manifest needs as many")),
+        true => Err(ManifestError::TooLarge { file: file.to_owned(), limit: LARGEST_MANIFEST }),
         false => Ok(bytes),
     }
 }
@@ -126,12 +135,12 @@ fn decide(
     written: WrittenManifest,
     positions: Positions,
     search_path: Option<&std::ffi::OsStr>,
-) -> Result<Manifest, schemas::Wrong> {
+) -> Result<Manifest, Wrong> {
     let at = |pointer: &str| {
         let pointer = pointer.to_owned();
-        move |problem: String| (pointer, problem)
+        move |error: ManifestError| Wrong { pointer, error }
     };
-    check_name(&written.name).map_err(at("/name"))?;
+    check_tool_name(&written.name).map_err(at("/name"))?;
     check_description(&written.description).map_err(at("/description"))?;
     let input = schemas::input(written.input)?;
     let has_output = written.output.is_some();
@@ -139,40 +148,31 @@ fn decide(
     let command =
         texts(&written.command, "/command", "the program and its arguments", "[\"echo\", \"{text}\"]")?;
     if let Some(index) = command.iter().position(|element| element.contains('\0')) {
-        let problem = "this holds a NUL character, which no argument of a program can hold";
-        return Err((format!("/command/{index}"), problem.into()));
+        return Err(Wrong::at(format!("/command/{index}"), ManifestError::NulCharacter));
     }
-    let (program, arguments) = command.split_first().ok_or_else(|| {
-        ("/command".to_owned(), "this is empty; its first element is the program".to_owned())
-    })?;
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| Wrong::at("/command", ManifestError::EmptyCommand))?;
     if is_field(program, &input.fields) {
-        let problem =
-            format!("the program is `{program}`, but it cannot be a field: callers would choose what is run");
-        return Err(("/command/0".into(), problem));
+        return Err(Wrong::at("/command/0", ManifestError::ProgramIsField(program.clone())));
     }
     let template = Template::parse(arguments, &input.fields)
-        .map_err(|(index, problem)| (format!("/command/{}", index + 1), problem))?;
+        .map_err(|(index, error)| Wrong::at(format!("/command/{}", index + 1), error))?;
     for (name, default) in &input.defaults {
         let alone = Map::from_iter([(name.clone(), default.clone())]);
         let pointer = format!("/input/properties/{}/default", escape(name));
-        template.fill(&alone).map_err(|fault| (pointer, fault.message.clone()))?;
+        let filled = template.fill(&alone);
+        filled.map_err(|fault| Wrong::at(pointer, ManifestError::Refused(fault.message.clone())))?;
     }
     let takes_stdin = match &written.stdin {
         None => false,
         Some(Value::String(form)) if form == "json" => true,
-        Some(_) => {
-            let problem =
-                "this can only be \"json\": all arguments as one JSON object; leave it out for no input";
-            return Err(("/stdin".into(), problem.into()));
-        }
+        Some(_) => return Err(Wrong::at("/stdin", ManifestError::BadStdin)),
     };
     if !takes_stdin {
         let is_used = |name: &String| template.fields().any(|used| used == name);
         if let Some(unused) = input.fields.keys().filter(|name| !is_used(name)).min() {
-            let problem = format!(
-                "the command never gets `{unused}`; put \"{{{unused}}}\" into `command`, or set stdin = \"json\""
-            );
-            return Err((format!("/input/properties/{unused}"), problem));
+            let pointer = format!("/input/properties/{}", escape(unused));
+            return Err(Wrong::at(pointer, ManifestError::UnusedField(unused.clone())));
         }
     }
     let env = written.env.as_ref().map(|env| texts(env, "/env", "names of variables", "[\"CI\"]"));
@@ -182,18 +182,20 @@ fn decide(
     }
     let cwd = written.cwd.as_deref().unwrap_or("/");
     let cwd = WorkspacePath::parse(cwd)
-        .map_err(|problem| ("/cwd".to_owned(), format!("{problem}; `cwd` is a folder in the root")))?;
+        .map_err(|problem| Wrong::at("/cwd", ManifestError::BadFolder(problem.to_string())))?;
     let grace = written.grace.as_ref().map(written_duration).transpose().map_err(at("/grace"))?;
     let grace = grace.unwrap_or(DEFAULT_GRACE);
     if grace > LONGEST_GRACE {
-        return Err(("/grace".into(), format!("this is longer than {} s", LONGEST_GRACE.as_secs())));
+        return Err(Wrong::at("/grace", ManifestError::LongGrace(LONGEST_GRACE.as_secs())));
     }
     let number = |key: &str, written: Option<&Value>, default: usize, most: usize| {
         let Some(written) = written else { return Ok(default) };
         let chosen = written.as_u64().and_then(|number| usize::try_from(number).ok());
-        let problem =
-            || (format!("/{key}"), format!("this is {written}; it must be a number from 1 to {most}"));
-        chosen.filter(|number| (1..=most).contains(number)).ok_or_else(problem)
+        let wrong = || {
+            let found = written.to_string();
+            Wrong::at(format!("/{key}"), ManifestError::OutOfBounds { found, most })
+        };
+        chosen.filter(|number| (1..=most).contains(number)).ok_or_else(wrong)
     };
     let schema_version =
         number("schema_version", written.schema_version.as_ref(), 1, LARGEST_SCHEMA_VERSION)?;
@@ -244,70 +246,65 @@ fn decide(
 }
 
 /// A list of texts. `what` is what it lists, and `example` how that is written.
-fn texts(written: &Value, pointer: &str, what: &str, example: &str) -> Result<Vec<String>, schemas::Wrong> {
+fn texts(
+    written: &Value,
+    pointer: &str,
+    what: &'static str,
+    example: &'static str,
+) -> Result<Vec<String>, Wrong> {
     let Some(list) = written.as_array() else {
-        return Err((pointer.into(), format!("this is no list; write {what} as one: {example}")));
+        return Err(Wrong::at(pointer, ManifestError::NotAList { what, example }));
     };
     let text = |(index, one): (usize, &Value)| {
-        let problem =
-            || (format!("{pointer}/{index}"), format!("this is {one}; write it in quotes: \"{one}\""));
-        one.as_str().map(str::to_owned).ok_or_else(problem)
+        let wrong = || Wrong::at(format!("{pointer}/{index}"), ManifestError::NotAText(one.to_string()));
+        one.as_str().map(str::to_owned).ok_or_else(wrong)
     };
     list.iter().enumerate().map(text).collect()
 }
 
 /// A duration as it stands in a manifest.
-fn written_duration(written: &Value) -> Result<Duration, String> {
+fn written_duration(written: &Value) -> Result<Duration, ManifestError> {
     match written {
-        Value::String(text) => duration(text),
-        Value::Number(number) => {
-            Err(format!("this is a number; write a duration, in quotes and with its unit: \"{number}s\""))
-        }
-        _ => Err("this is no duration; write it in quotes, as \"1500ms\", \"20s\", \"2m\" or \"0\"".into()),
+        Value::String(text) => Ok(duration(text)?),
+        Value::Number(number) => Err(ManifestError::DurationIsNumber(number.to_string())),
+        _ => Err(ManifestError::DurationIsOther),
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_tool_name(name: &str) -> Result<(), ManifestError> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_plain = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_letter);
     if !is_plain || name.len() > LONGEST_NAME {
-        return Err(format!(
-            "`{name}` is no name for a tool; write up to {LONGEST_NAME} letters, digits, `_`, `-` and `.`, and begin \
-             with a letter or a digit"
-        ));
+        return Err(ManifestError::BadName { name: name.to_owned(), longest: LONGEST_NAME });
     }
     if matches!(name, "initialize" | "ping") || name.starts_with("mcp.") {
-        return Err(format!("`{name}` is a method of the protocol; choose another name"));
+        return Err(ManifestError::ProtocolName(name.to_owned()));
     }
     Ok(())
 }
 
-fn check_description(description: &str) -> Result<(), String> {
+fn check_description(description: &str) -> Result<(), ManifestError> {
     if description.trim().is_empty() {
-        return Err("this is empty; say what the tool does, for the model that chooses it".into());
+        return Err(ManifestError::EmptyDescription);
     }
-    if description.len() > LONGEST_DESCRIPTION {
-        let bytes = description.len();
-        return Err(format!("this has {bytes} bytes; some clients cut it after {LONGEST_DESCRIPTION}"));
+    let bytes = description.len();
+    if bytes > LONGEST_DESCRIPTION {
+        return Err(ManifestError::LongDescription { bytes, longest: LONGEST_DESCRIPTION });
     }
     Ok(())
 }
 
 /// The absolute path of a program. One that has a path is not looked at before it is run.
-fn find_program(program: &str, search_path: Option<&std::ffi::OsStr>) -> Result<PathBuf, String> {
+fn find_program(program: &str, search_path: Option<&std::ffi::OsStr>) -> Result<PathBuf, ManifestError> {
     if Path::new(program).is_absolute() {
         return Ok(program.into());
     }
     if program.contains('/') || program.is_empty() {
-        return Err(format!(
-            "`{program}` is a relative path; write an absolute one, or a name that is on the PATH"
-        ));
+        return Err(ManifestError::RelativeProgram(program.to_owned()));
     }
     let folders = search_path.map(std::env::split_paths).into_iter().flatten();
     let mut found = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(program));
-    found.find(|path| is_executable(path)).ok_or_else(|| {
-        format!("there is no program `{program}` on the server's PATH; install it, or write its path")
-    })
+    found.find(|path| is_executable(path)).ok_or_else(|| ManifestError::NoProgram(program.to_owned()))
 }
 
 #[cfg(unix)]
@@ -322,14 +319,12 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// Reads a duration as people write it: `1500ms`, `20s`, `2m`, `0`.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, NotADuration> {
     if text.trim() == "0" {
         return Ok(Duration::ZERO);
     }
     let parsed = text.trim().parse::<jiff::SignedDuration>().ok();
-    parsed
-        .and_then(|parsed| Duration::try_from(parsed).ok())
-        .ok_or_else(|| format!("`{text}` is not a duration; write it as `1500ms`, `20s`, `2m` or `0`"))
+    parsed.and_then(|parsed| Duration::try_from(parsed).ok()).ok_or_else(|| NotADuration(text.to_owned()))
 }
 
 #[cfg(test)]
@@ -339,7 +334,7 @@ mod tests {
     const GOOD: &str = "name = \"lint\"\ndescription = \"Lints.\"\ncommand = [\"/bin/lint\", \"{path}\"]\n";
     const INPUT: &str = "[input]\nrequired = [\"path\"]\n[input.properties.path]\ntype = \"string\"\n";
 
-    fn parse(text: &str) -> Result<Manifest, String> {
+    fn parse(text: &str) -> Result<Manifest, Located<ManifestError>> {
         Manifest::parse(text, Path::new("t.toml"), Some("/usr/bin:/bin".as_ref()))
     }
 
@@ -419,14 +414,27 @@ mod tests {
             ("name = \"x\"\ncommand = [\"true\"]\n".into(), "line 1, column 1: key `description` is missing"),
             ("name = ".into(), "line 1, column 8: "),
         ] {
-            let problem = parse(&text).expect_err(&text);
+            let problem = parse(&text).expect_err(&text).to_string();
             assert!(problem.starts_with(&format!("t.toml: {expected}")), "{text}\n{problem}");
         }
     }
 
     #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, millis) in
+            [("1500ms", 1500), ("20s", 20_000), ("2m", 120_000), ("0", 0), ("1h", 3_600_000)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "20", "-5s", "soon"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn a_program_is_found_once_and_only_on_absolute_folders() {
-        assert_eq!(find_program("sh", Some("bin:/bin".as_ref())).as_deref(), Ok(Path::new("/bin/sh")));
+        let found = find_program("sh", Some("bin:/bin".as_ref())).expect("a program");
+        assert_eq!(found, Path::new("/bin/sh"));
         assert!(find_program("sh", Some("bin:.".as_ref())).is_err());
         assert!(find_program("sh", None).is_err());
     }

@@ -6,8 +6,7 @@ use pintle_positions::escape;
 use pintle_schema::SchemaRegistry;
 use serde_json::{Map, Value, json};
 
-/// What is wrong with a schema, and where: an RFC 6901 pointer in the manifest.
-pub(crate) type Wrong = (String, String);
+use crate::error::{ManifestError, Wrong};
 
 /// What a tool takes.
 pub(crate) struct Input {
@@ -22,8 +21,7 @@ pub(crate) struct Input {
 pub(crate) fn input(written: Option<Map<String, Value>>) -> Result<Input, Wrong> {
     let mut schema = object_schema(written.unwrap_or_default(), "input")?;
     if schema.get("additionalProperties").is_some_and(|extra| *extra != json!(false)) {
-        let problem = "unknown arguments are always refused; leave this out and name every property";
-        return Err(("/input/additionalProperties".into(), problem.into()));
+        return Err(Wrong::at("/input/additionalProperties", ManifestError::AdditionalProperties));
     }
     schema.insert("additionalProperties".into(), json!(false));
     schema.entry("properties").or_insert(json!({}));
@@ -32,14 +30,12 @@ pub(crate) fn input(written: Option<Map<String, Value>>) -> Result<Input, Wrong>
         listed.is_some_and(|listed| listed.iter().any(|one| one == name))
     };
     let properties = schema.get("properties").and_then(Value::as_object);
-    let properties =
-        properties.ok_or_else(|| ("/input/properties".to_owned(), "this is no table".to_owned()))?;
+    let properties = properties.ok_or_else(|| Wrong::at("/input/properties", ManifestError::NotATable))?;
     for (index, name) in schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate() {
         if !name.as_str().is_some_and(|name| properties.contains_key(name)) {
             let shown = name.as_str().map_or_else(|| name.to_string(), str::to_owned);
-            let problem =
-                format!("`{shown}` is required but is no property of [input]; no call could be right");
-            return Err((format!("/input/required/{index}"), problem));
+            let pointer = format!("/input/required/{index}");
+            return Err(Wrong::at(pointer, ManifestError::UnknownRequired(shown)));
         }
     }
     let mut defaults = Map::new();
@@ -68,8 +64,8 @@ fn check_defaults(schema: &Value, defaults: &Map<String, Value>) -> Result<(), W
     for (name, default) in defaults {
         let wrong = compiled.mismatches(&json!({ name.as_str(): default }), "argument");
         if let Some(first) = wrong.first() {
-            let problem = format!("the default does not match the property's own schema: {}", first.message);
-            return Err((format!("/input/properties/{}/default", escape(name)), problem));
+            let pointer = format!("/input/properties/{}/default", escape(name));
+            return Err(Wrong::at(pointer, ManifestError::BadDefault(first.message.clone())));
         }
     }
     Ok(())
@@ -96,18 +92,16 @@ pub(crate) fn plain_output() -> Value {
 }
 
 /// A schema of an object: results and arguments are objects in every dialect.
-fn object_schema(mut schema: Map<String, Value>, key: &str) -> Result<Map<String, Value>, Wrong> {
+fn object_schema(mut schema: Map<String, Value>, key: &'static str) -> Result<Map<String, Value>, Wrong> {
     for union in ["anyOf", "oneOf", "allOf"] {
         if schema.contains_key(union) {
-            let problem =
-                format!("[{key}] is a union; clients take only one plain object, with `properties`");
-            return Err((format!("/{key}/{union}"), problem));
+            return Err(Wrong::at(format!("/{key}/{union}"), ManifestError::Union(key)));
         }
     }
     match schema.get("type") {
         None => _ = schema.insert("type".into(), json!("object")),
         Some(kind) if kind == "object" => {}
-        Some(_) => return Err((format!("/{key}/type"), format!("[{key}] has to be of type \"object\""))),
+        Some(_) => return Err(Wrong::at(format!("/{key}/type"), ManifestError::NotAnObject(key))),
     }
     // Clients know the draft, and some refuse what they do not expect.
     schema.remove("$schema");
@@ -118,12 +112,11 @@ fn finish(mut schema: Map<String, Value>, key: &str) -> Result<Value, Wrong> {
     schema.sort_keys();
     let schema = Value::Object(schema);
     if let Some(pointer) = array_without_items(&schema, format!("/{key}")) {
-        let problem = "an array needs `items`: some model services refuse every tool if one has none";
-        return Err((pointer, problem.into()));
+        return Err(Wrong::at(pointer, ManifestError::ArrayWithoutItems));
     }
     match SchemaRegistry::default().load(&schema) {
         Ok(_) => Ok(schema),
-        Err(fault) => Err((format!("/{key}"), fault.message.clone())),
+        Err(fault) => Err(Wrong::at(format!("/{key}"), ManifestError::Refused(fault.message.clone()))),
     }
 }
 

@@ -1,17 +1,11 @@
 //! A manifest to begin with.
 
-use std::path::Path;
-
-use crate::manifest::Manifest;
+use crate::{error::ManifestError, manifest::check_tool_name};
 
 /// The text of a commented manifest for a tool of this name. `Err` says why there can be none of that name.
-pub fn starter(name: &str) -> Result<String, String> {
-    let text = STARTER.replace("NAME", name);
-    // The name is the only thing in it that can be wrong.
-    let checked = Manifest::parse(&text, Path::new(name), None);
-    checked
-        .map(|_| text)
-        .map_err(|problem| problem.rsplit("column 8: ").next().unwrap_or(&problem).to_owned())
+pub fn starter(name: &str) -> Result<String, ManifestError> {
+    check_tool_name(name)?;
+    Ok(STARTER.replace("NAME", name))
 }
 
 const STARTER: &str = r#"# A tool for `pintle serve --tools DIR`; check it with `pintle tool check FILE`.
@@ -54,12 +48,16 @@ description = "What to print."
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::manifest::Manifest;
 
     #[test]
     fn a_starter_is_a_manifest_and_a_bad_name_is_said_to_be_one() {
-        assert!(starter("lint").expect("a manifest").contains("name = \"lint\"\n"));
-        let problem = starter("a b").expect_err("refused");
+        let text = starter("lint").expect("a manifest");
+        assert_eq!(Manifest::parse(&text, Path::new("lint"), None).expect("a manifest").name(), "lint");
+        let problem = starter("a b").expect_err("refused").to_string();
         assert!(problem.starts_with("`a b` is no name for a tool"), "{problem}");
         assert!(starter("\"\n").is_err() && starter("").is_err());
     }

@@ -5,6 +5,8 @@ use std::{collections::HashMap, ffi::OsString};
 use pintle_contract::{Fault, Stage, nearest};
 use serde_json::{Map, Value};
 
+use crate::error::ManifestError;
+
 /// The arguments of a program after its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template(Vec<Element>);
@@ -29,7 +31,7 @@ impl Template {
     pub(crate) fn parse(
         elements: &[String],
         fields: &HashMap<String, bool>,
-    ) -> Result<Self, (usize, String)> {
+    ) -> Result<Self, (usize, ManifestError)> {
         let mut parsed: Vec<Element> = Vec::new();
         for (index, text) in elements.iter().enumerate() {
             let form = match field_of(text).filter(|name| fields.contains_key(*name)) {
@@ -38,7 +40,7 @@ impl Template {
             };
             let element = match form {
                 Form::Field(name) => {
-                    check_field(name, fields).map_err(|problem| (index, problem))?;
+                    check_field(name, fields).map_err(|error| (index, error))?;
                     let name = name.to_owned();
                     let is_after_options =
                         parsed.iter().any(|element| *element == Element::Literal("--".into()));
@@ -49,11 +51,8 @@ impl Template {
                 }
                 Form::Literal(text) => Element::Literal(text.into()),
                 Form::Mixed(name) if fields.contains_key(name) => {
-                    let problem = format!(
-                        "`{{{name}}}` is only a part of `{text}`; a field fills a whole element, as in \
-                         \"--option\", \"{{{name}}}\""
-                    );
-                    return Err((index, problem));
+                    let (name, element) = (name.to_owned(), text.clone());
+                    return Err((index, ManifestError::PartOfElement { name, element }));
                 }
                 Form::Mixed(_) => Element::Literal(text.clone()),
             };
@@ -122,19 +121,13 @@ fn values<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a [Value] {
     }
 }
 
-fn check_field(name: &str, fields: &HashMap<String, bool>) -> Result<(), String> {
+fn check_field(name: &str, fields: &HashMap<String, bool>) -> Result<(), ManifestError> {
     match fields.get(name) {
         Some(true) => Ok(()),
-        Some(false) => Err(format!(
-            "`{name}` may be absent, and then this element would be, too; add it to `required`, or give it a \
-             `default` (`[]` for a list)"
-        )),
+        Some(false) => Err(ManifestError::FieldMayBeAbsent(name.to_owned())),
         None => {
-            let near = nearest(name, fields.keys().map(String::as_str));
-            let near = near.map(|near| format!(" (the nearest is `{near}`)")).unwrap_or_default();
-            Err(format!(
-                "`{name}` is no property of [input]{near}; write `{{{{{name}}}}}` for the text `{{{name}}}` itself"
-            ))
+            let near = nearest(name, fields.keys().map(String::as_str)).map(str::to_owned);
+            Err(ManifestError::UnknownField { name: name.to_owned(), near })
         }
     }
 }
@@ -201,19 +194,23 @@ mod tests {
 
     use super::*;
 
-    fn template(elements: &[&str]) -> Result<Template, (usize, String)> {
+    fn template(elements: &[&str]) -> Result<Template, (usize, ManifestError)> {
         let fields = [("path", true), ("paths", true), ("level", false)];
         let fields = fields.into_iter().map(|(name, is_there)| (name.to_owned(), is_there)).collect();
         Template::parse(&elements.iter().map(ToString::to_string).collect::<Vec<_>>(), &fields)
     }
 
-    fn filled(elements: &[&str], fields: &Value) -> Result<Vec<String>, String> {
+    fn filled(elements: &[&str], fields: &Value) -> Result<Vec<String>, Refused> {
         let fields = fields.as_object().expect("an object");
         match template(elements).expect("a template").fill(fields) {
             Ok(arguments) => Ok(arguments.into_iter().map(|one| one.into_string().expect("text")).collect()),
-            Err(fault) => Err(fault.message.clone()),
+            Err(fault) => Err(Refused(fault.message.clone())),
         }
     }
+
+    /// The message of a fault.
+    #[derive(Debug, PartialEq)]
+    struct Refused(String);
 
     #[test]
     fn a_field_fills_one_element_and_a_list_as_many_as_it_has() {
@@ -246,7 +243,7 @@ mod tests {
     fn what_would_be_read_as_an_option_is_refused_unless_the_template_says_where_options_end() {
         let fields = json!({"path": "-rf"});
         for elements in [&["{path}"][..], &["x", "{path}"], &["-v", "x", "{path}"]] {
-            let problem = filled(elements, &fields).expect_err("refused");
+            let Refused(problem) = filled(elements, &fields).expect_err("refused");
             assert!(problem.contains("begins with `-`"), "{problem}");
         }
         for elements in [&["--", "{path}"][..], &["-e", "{path}"], &["--", "x", "{path}"]] {
@@ -302,7 +299,7 @@ mod tests {
             (&["a", "b", "{level}"], 2, "may be absent"),
         ] {
             let (at, problem) = template(elements).expect_err("refused");
-            assert!(at == index && problem.contains(expected), "{at}: {problem}");
+            assert!(at == index && problem.to_string().contains(expected), "{at}: {problem}");
         }
         assert!(template(&["{print $1}", "a{b}c", "{", "}{", "{{x}}"]).is_ok(), "not every brace is a field");
     }

@@ -8,12 +8,13 @@ use std::{
 };
 
 use pintle_commands::{CommandTool, Manifest, ParallelLimits, Settled, Workplace};
+use pintle_contract::Fault;
 use pintle_engine::Engine;
 use pintle_process::Spawner;
 use pintle_search::Search;
 use pintle_tool::{DynTool, Toolset};
 
-use crate::{notices, settings::Workspace};
+use crate::{error::StartError, notices, settings::Workspace};
 
 /// The tools of the manifests, and where their programs run.
 pub struct CommandTools {
@@ -32,7 +33,7 @@ impl CommandTools {
         workspace: &Workspace,
         search: &Arc<Search>,
         taken: Vec<String>,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Option<Self>, StartError> {
         let Some(folder) = workspace.tools_dir.clone() else { return Ok(None) };
         workspace.refuse_tools_inside_root()?;
         let manifests = pintle_commands::load(&folder, &workspace.root, &taken)?;
@@ -47,7 +48,7 @@ impl CommandTools {
     }
 
     /// One tool for each manifest.
-    pub fn tools(&self) -> Result<Vec<Arc<dyn DynTool>>, String> {
+    pub fn tools(&self) -> Result<Vec<Arc<dyn DynTool>>, Fault> {
         tools_of(&self.manifests, &self.workplace)
     }
 
@@ -85,14 +86,14 @@ impl CommandTools {
         // What is only half written is no error yet; what else has changed does not wait for it.
         let (unfinished, wrong): (Vec<_>, Vec<_>) =
             loaded.problems.into_iter().partition(|problem| is_just_written(&problem.file));
-        let mut problems: Vec<String> = wrong.into_iter().map(|problem| problem.message).collect();
-        problems.extend(self.replace(engine, loaded.manifests).err());
+        let mut problems: Vec<String> = wrong.into_iter().map(|problem| problem.error.to_string()).collect();
+        problems.extend(self.replace(engine, loaded.manifests).err().map(|error| error.to_string()));
         self.warn(problems.into_iter().map(|problem| format!("a tool stays as it was: {problem}")));
         if unfinished.is_empty() { Settled::Yes } else { Settled::No }
     }
 
     /// Puts other tools in the place of those that there are.
-    fn replace(&mut self, engine: &Engine, manifests: Vec<Manifest>) -> Result<(), String> {
+    fn replace(&mut self, engine: &Engine, manifests: Vec<Manifest>) -> Result<(), StartError> {
         let are_same = manifests.len() == self.manifests.len()
             && manifests.iter().zip(&self.manifests).all(|(new, old)| new.is_same(old));
         if are_same {
@@ -100,7 +101,7 @@ impl CommandTools {
         }
         let added = Toolset { tools: tools_of(&manifests, &self.workplace)?, is_listed: true };
         let removed: Vec<String> = self.manifests.iter().map(|old| old.name().to_owned()).collect();
-        engine.replace_tools(&removed, added).map_err(|error| error.to_string())?;
+        engine.replace_tools(&removed, added)?;
         self.manifests = manifests;
         Ok(())
     }
@@ -120,7 +121,7 @@ fn is_just_written(file: &Path) -> bool {
     written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age < MOMENT))
 }
 
-fn tools_of(manifests: &[Manifest], workplace: &Arc<Workplace>) -> Result<Vec<Arc<dyn DynTool>>, String> {
+fn tools_of(manifests: &[Manifest], workplace: &Arc<Workplace>) -> Result<Vec<Arc<dyn DynTool>>, Fault> {
     let tools = manifests.iter().map(|manifest| CommandTool::erased(manifest.clone(), Arc::clone(workplace)));
-    tools.collect::<Result<_, _>>().map_err(|fault| fault.to_string())
+    tools.collect()
 }

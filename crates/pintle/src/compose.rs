@@ -1,17 +1,19 @@
 //! The composition root: puts the toolsets and the engine of a workspace together.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
 use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder};
+use pintle_positions::Located;
 use pintle_search::{Search, SearchConfig};
 use pintle_tool::{DynTool, Toolset};
 
 use crate::{
     command_tools::CommandTools,
     config::Bind,
+    error::{CompositionError, StartError},
     notices,
     rules::WorkspaceRules,
     settings::Workspace,
@@ -21,15 +23,13 @@ use crate::{
 };
 
 /// Loads the assets and warns of those that cannot be used.
-pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
+pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, Located<CompositionError>> {
     let backend = workspace
         .backend_url
         .clone()
         .map(|url| BackendConfig { url, assets_path: workspace.backend_assets_path.clone() });
     if let Some(problem) = backend.as_ref().and_then(BackendConfig::problem) {
-        let problem =
-            format!("the backend cannot be used: {problem}; change --backend-url (SYN_BACKEND_URL)");
-        return Err(workspace.backend_url_set_at.problem(problem));
+        return Err(workspace.backend_url_set_at.error(CompositionError::Backend(problem.to_string())));
     }
     let assets = Assets::load(AssetsConfig {
         root: Some(workspace.root.clone()),
@@ -45,29 +45,30 @@ pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, String> {
 }
 
 /// The files that are bound to schemas.
-pub fn bind(workspace: &Workspace, assets: &Arc<Assets>) -> Result<Bindings, String> {
+pub fn bind(workspace: &Workspace, assets: &Arc<Assets>) -> Result<Bindings, Located<CompositionError>> {
     let is_folder = |bind: &&Bind| {
         let path = bind.path.trim_start_matches('/');
         !path.is_empty() && workspace.root.join(path).is_dir()
     };
     if let Some(bind) = workspace.bindings.iter().find(is_folder) {
-        let path = bind.path.trim_end_matches('/');
-        let problem = format!("`{path}` is a folder; `{path}/**` binds all files below it");
-        return Err(bind.path_set_at.problem(problem));
+        let path = bind.path.trim_end_matches('/').to_owned();
+        return Err(bind.path_set_at.error(CompositionError::BoundFolder(path)));
     }
     let globs = workspace.bindings.iter().map(|bind| (bind.path.clone(), bind.schema.clone()));
-    Bindings::new(Arc::clone(assets), globs).map_err(|error| match workspace.bindings.get(error.index) {
-        Some(bind) if error.is_about_schema => bind.schema_set_at.problem(error.problem),
-        Some(bind) => bind.path_set_at.problem(error.problem),
-        None => error.problem,
+    Bindings::new(Arc::clone(assets), globs).map_err(|error| {
+        let location = workspace.bindings.get(error.index).map(|bind| match error.is_about_schema {
+            true => bind.schema_set_at.clone(),
+            false => bind.path_set_at.clone(),
+        });
+        location.unwrap_or_default().error(CompositionError::Binding(error.problem.to_string()))
     })
 }
 
 /// Search in the workspace. A state folder inside the root is not used.
-pub fn open_search(workspace: &Workspace) -> Result<Arc<Search>, String> {
+pub fn open_search(workspace: &Workspace) -> Result<Arc<Search>, StartError> {
     let state_dir = workspace.state_dir.clone().filter(|_| workspace.refuse_state_inside_root().is_ok());
     if let Some(state_dir) = &state_dir {
-        state::protect(state_dir)?;
+        state::protect(state_dir).map_err(Located::nowhere)?;
     }
     let config = SearchConfig {
         root_name: workspace.root_name(),
@@ -77,13 +78,19 @@ pub fn open_search(workspace: &Workspace) -> Result<Arc<Search>, String> {
         indexing: workspace.indexing,
         home: std::env::home_dir(),
     };
-    Search::open(config)
-        .map_err(|error| format!("the root {} cannot be opened: {error}", workspace.root.display()))
+    Search::open(config).map_err(|error| root_not_opened(workspace, error))
 }
 
-fn open_files(workspace: &Workspace, bindings: Bindings, search: &Arc<Search>) -> Result<Arc<Files>, String> {
-    let folder = LocalFolder::open(&workspace.root)
-        .map_err(|error| format!("the root {} cannot be opened: {error}", workspace.root.display()))?;
+fn root_not_opened(workspace: &Workspace, error: io::Error) -> StartError {
+    StartError::RootNotOpened { root: workspace.root.clone(), error }
+}
+
+fn open_files(
+    workspace: &Workspace,
+    bindings: Bindings,
+    search: &Arc<Search>,
+) -> Result<Arc<Files>, StartError> {
+    let folder = LocalFolder::open(&workspace.root).map_err(|error| root_not_opened(workspace, error))?;
     let rules = WorkspaceRules::new(workspace, bindings);
     let store = Arc::new(folder.with_durability(workspace.durability).with_warnings(notices::warning));
     let search = Arc::clone(search);
@@ -102,7 +109,7 @@ pub fn build_engine(
     toolsets: &Toolsets,
     options: Options,
     log: CallLog,
-) -> Result<Composition, String> {
+) -> Result<Composition, StartError> {
     let assets = load_assets(workspace)?;
     let search = open_search(workspace)?;
     let files = open_files(workspace, bind(workspace, &assets)?, &search)?;
@@ -139,18 +146,14 @@ pub fn build_engine(
         resources.extend(assets.resources());
     }
     resources.extend(files.resources());
-    let engine = Engine::new(tools, resources, options, log).map_err(|error| error.to_string())?;
+    let engine = Engine::new(tools, resources, options, log)?;
     let catalogue = engine.catalogue();
     let known = || all_names.iter().map(String::as_str).chain(catalogue.names());
     for name in named {
         if !known().any(|tool| tool == name) {
-            let near = nearest(&name, known()).unwrap_or("default");
-            let problem =
-                format!("a timeout is set for `{name}`, but there is no such tool; the nearest is `{near}`");
-            return Err(match workspace.timeouts_set_at.get(&name) {
-                Some(set_at) => set_at.problem(problem),
-                None => problem,
-            });
+            let near = nearest(&name, known()).unwrap_or("default").to_owned();
+            let location = workspace.timeouts_set_at.get(&name).cloned().unwrap_or_default();
+            return Err(location.error(CompositionError::TimeoutWithoutTool { name, near }).into());
         }
     }
     let commands = commands.filter(|_| toolsets.offer("commands", true) != Offer::Absent);

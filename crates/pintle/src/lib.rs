@@ -9,6 +9,7 @@ mod commands;
 mod compose;
 mod config;
 mod environment;
+mod error;
 mod introduction;
 mod living;
 mod memory;
@@ -48,8 +49,8 @@ pub fn run(rig: Option<Rig>) -> ExitCode {
         Command::Call(arguments) => commands::call::run(arguments),
         Command::Alone(alone) => commands::validate::run_for_programs(alone),
     };
-    let code = result.unwrap_or_else(|problem| {
-        notices::error(&problem);
+    let code = result.unwrap_or_else(|error| {
+        notices::error(&error.to_string());
         ExitCode::from(2)
     });
     notices::finish();

@@ -4,7 +4,7 @@ use pintle_assets::Bindings;
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use pintle_files::Rules;
 
-use crate::{config::FileConfig, settings::Workspace};
+use crate::{config::ConfigFile, settings::Workspace};
 
 /// Files that are bound to a schema, and places that the tools only read.
 pub struct WorkspaceRules {
@@ -23,7 +23,7 @@ impl WorkspaceRules {
     pub fn new(workspace: &Workspace, bindings: Bindings) -> Self {
         let schemas = workspace.schemas_dir.iter().map(|path| (path.clone(), "the folder of schemas in use"));
         // The one in use, and those that would be in use at another start.
-        let default = FileConfig::path(None);
+        let default = ConfigFile::path(None);
         let config = [workspace.config_file.clone(), default.to_owned(), workspace.root.join(default)];
         let config = config.into_iter().map(|path| (path, "the server's configuration"));
         let own = workspace.own_files.iter().map(|path| (path.clone(), "a file that the server writes"));
@@ -56,7 +56,7 @@ impl Rules for WorkspaceRules {
             Some(ReadOnly { place, what }) => {
                 let message = format!("{path} cannot be changed by tools: {place} is {what}");
                 Err(Fault::new(ErrorCode::Forbidden, message)
-                    .hint("a person has to change it, and to start the server anew"))
+                    .hint("a person has to change it and restart the server"))
             }
             None => Ok(()),
         }

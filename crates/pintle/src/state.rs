@@ -13,7 +13,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::{
@@ -21,6 +21,7 @@ use rustix::{
     io::Errno,
     process::geteuid,
 };
+use thiserror::Error;
 
 use crate::notices;
 
@@ -33,38 +34,72 @@ const DEPTH: usize = 3;
 const FOLDER: Mode = Mode::RWXU;
 const FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
+/// Why a state folder is refused.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// The tools could read and change what is in it.
+    #[error(
+        "the state folder {} lies inside the root {}, where the tools could change it; name one outside with \
+         --state-dir (PINTLE_STATE_DIR), or choose a smaller --root",
+        folder.display(),
+        root.display()
+    )]
+    InsideRoot { folder: PathBuf, root: PathBuf },
+    /// It cannot be kept from other users.
+    #[error(
+        "the state folder {} {problem}; name a folder of your own with --state-dir (PINTLE_STATE_DIR)",
+        folder.display()
+    )]
+    Unprotected { folder: PathBuf, problem: Unprotected },
+}
+
+/// Why a state folder cannot be kept from other users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unprotected {
+    #[error("is not a folder")]
+    NotAFolder,
+    #[error("cannot be opened ({0})")]
+    NotOpened(Errno),
+    #[error("cannot be looked at")]
+    NotSeen,
+    #[error("belongs to another user")]
+    OfAnotherUser,
+    #[error("has a folder `{0}` that belongs to another user")]
+    PartOfAnotherUser(&'static str),
+    #[error("has something named `{0}` that is not a folder")]
+    PartNotAFolder(&'static str),
+    #[error("has a folder `{0}` that cannot be opened ({1})")]
+    PartNotOpened(&'static str, Errno),
+}
+
 /// Takes other users' access to what lies in the state folder. A folder that is not there yet is made by whoever writes
 /// to it first.
-pub fn protect(state_dir: &Path) -> Result<(), String> {
-    let refuse = |problem: &str| {
-        Err(format!(
-            "the state folder {} {problem}; name a folder of your own with --state-dir (PINTLE_STATE_DIR)",
-            state_dir.display()
-        ))
-    };
+pub fn protect(state_dir: &Path) -> Result<(), StateError> {
+    let refuse =
+        |problem: Unprotected| Err(StateError::Unprotected { folder: state_dir.to_owned(), problem });
     // The user may have put a link here, to keep the state on another disk.
     let folder = match open_folder(CWD, state_dir.as_os_str(), OFlags::empty()) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::NOTDIR) => return refuse("is not a folder"),
-        Err(error) => return refuse(&format!("cannot be opened ({error})")),
+        Err(Errno::NOTDIR) => return refuse(Unprotected::NotAFolder),
+        Err(error) => return refuse(Unprotected::NotOpened(error)),
     };
-    let Ok(about) = fstat(&folder) else { return refuse("cannot be looked at") };
+    let Ok(about) = fstat(&folder) else { return refuse(Unprotected::NotSeen) };
     if about.st_uid != geteuid().as_raw() && about.st_uid != 0 {
-        return refuse("belongs to another user");
+        return refuse(Unprotected::OfAnotherUser);
     }
     let mut failure = None;
     for name in OWN {
         match open_folder(&folder, OsStr::new(name), OFlags::NOFOLLOW) {
             Ok(own) => match fstat(&own) {
                 Ok(about) if is_ours(&about) => failure = correct(&own, &about, DEPTH).or(failure),
-                _ => return refuse(&format!("has a folder `{name}` that belongs to another user")),
+                _ => return refuse(Unprotected::PartOfAnotherUser(name)),
             },
             Err(Errno::NOENT) => {}
             Err(Errno::NOTDIR | Errno::LOOP) => {
-                return refuse(&format!("has something named `{name}` that is not a folder"));
+                return refuse(Unprotected::PartNotAFolder(name));
             }
-            Err(error) => return refuse(&format!("has a folder `{name}` that cannot be opened ({error})")),
+            Err(error) => return refuse(Unprotected::PartNotOpened(name, error)),
         }
     }
     if is_ours(&about) && holds_only_ours(&folder) {

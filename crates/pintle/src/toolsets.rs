@@ -1,6 +1,9 @@
 //! Which toolsets a server has, and which of their tools it lists.
 
+use std::fmt;
+
 use pintle_contract::nearest;
+use thiserror::Error;
 
 /// The names that `--toolsets` takes.
 const NAMES: [&str; 4] = ["files", "search", "assets", "commands"];
@@ -30,7 +33,19 @@ pub const OWN_TOOLS: [&str; 22] = [
     "workspace_status",
 ];
 /// The word for all toolsets that have something to work on.
-const AUTO: &str = "auto";
+pub const AUTO: &str = "auto";
+
+/// Why toolsets cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ToolsetError {
+    #[error(
+        "there is no toolset `{name}`; the nearest is `{near}` (known: {}, or `{AUTO}` alone)",
+        NAMES.join(", ")
+    )]
+    Unknown { name: String, near: &'static str },
+    #[error("`{AUTO}` stands for all toolsets; leave it out, or leave out the others")]
+    AutoAndOthers,
+}
 
 /// Which toolsets were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +70,7 @@ pub enum Offer {
 
 impl Toolsets {
     /// Reads names as they are written. `Err` says which one is unknown.
-    pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+    pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, ToolsetError> {
         let mut chosen = Vec::new();
         let mut is_auto = false;
         for name in names.into_iter().map(str::trim).filter(|name| !name.is_empty()) {
@@ -65,16 +80,11 @@ impl Toolsets {
                 chosen.push(name.to_owned());
             } else {
                 let near = nearest(name, NAMES).unwrap_or(AUTO);
-                let all = NAMES.join(", ");
-                return Err(format!(
-                    "there is no toolset `{name}`; the nearest is `{near}` (known: {all}, or `{AUTO}` alone)"
-                ));
+                return Err(ToolsetError::Unknown { name: name.to_owned(), near });
             }
         }
         match (is_auto, chosen.is_empty()) {
-            (true, false) => {
-                Err(format!("`{AUTO}` stands for all toolsets; leave it out, or leave out the others"))
-            }
+            (true, false) => Err(ToolsetError::AutoAndOthers),
             (_, true) => Ok(Self::Auto),
             (false, false) => Ok(Self::These(chosen)),
         }
@@ -87,6 +97,16 @@ impl Toolsets {
             Self::Auto => Offer::Unlisted,
             Self::These(names) if names.iter().any(|chosen| chosen == name) => Offer::Listed,
             Self::These(_) => Offer::Absent,
+        }
+    }
+}
+
+/// As the names are written.
+impl fmt::Display for Toolsets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str(AUTO),
+            Self::These(names) => f.write_str(&names.join(",")),
         }
     }
 }
@@ -104,7 +124,7 @@ mod tests {
         assert_eq!(chosen.offer("assets", true), Offer::Absent);
         assert_eq!(Toolsets::Auto.offer("assets", false), Offer::Unlisted);
         assert_eq!(Toolsets::Auto.offer("assets", true), Offer::Listed);
-        let problem = Toolsets::parse(["file"]).expect_err("unknown");
+        let problem = Toolsets::parse(["file"]).expect_err("unknown").to_string();
         assert!(problem.contains("the nearest is `files`"), "{problem}");
         assert!(Toolsets::parse(["auto", "files"]).is_err());
     }

@@ -3,13 +3,14 @@
 
 use std::{
     collections::HashMap,
-    fmt::Display,
+    fmt::{self, Display},
     path::{Path, PathBuf},
 };
 
 use pintle_schema::SchemaRegistry;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use thiserror::Error;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -32,18 +33,79 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Where a setting was written, if it was written in the configuration file and not on the command line or in the
-/// environment.
-#[derive(Clone, Debug, Default)]
-pub struct SetAt(Option<String>);
+/// Where something stands: in a file, and at which position of it; nowhere, if it was typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    file: Option<PathBuf>,
+    position: Option<Position>,
+}
 
-impl SetAt {
-    /// An error about the setting, with its position where it has one.
-    pub fn problem(&self, problem: impl Display) -> String {
-        match &self.0 {
-            Some(position) => format!("{position}: {problem}"),
-            None => problem.to_string(),
+/// An error together with where its cause stands. Boxed, so that results stay small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located<E>(Box<LocatedError<E>>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LocatedError<E> {
+    location: Location,
+    error: E,
+}
+
+/// Why the text of a file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TextError {
+    /// It is not UTF-8.
+    #[error("this byte is not UTF-8; save the file as UTF-8")]
+    NotUtf8,
+    /// It is not TOML. The parser's own message says why.
+    #[error("{0}")]
+    NotToml(String),
+    /// A value is a date, which no key takes.
+    #[error("this is a date; write a text, in quotes")]
+    Date,
+    /// A value is infinite or not a number.
+    #[error("this is not a number that can be used; write digits")]
+    NotFinite,
+    /// Keys or types are not those that the file may have.
+    #[error("{0}")]
+    Mismatch(String),
+}
+
+impl Location {
+    /// An error about what stands here.
+    pub fn error<E>(&self, error: E) -> Located<E> {
+        Located(Box::new(LocatedError { location: self.clone(), error }))
+    }
+}
+
+impl<E> Located<E> {
+    /// An error about something that stands in no file.
+    pub fn nowhere(error: E) -> Self {
+        Location::default().error(error)
+    }
+
+    /// The same location with another error.
+    pub fn map<F>(self, change: impl FnOnce(E) -> F) -> Located<F> {
+        let LocatedError { location, error } = *self.0;
+        location.error(change(error))
+    }
+}
+
+impl<E: Display> Display for Located<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LocatedError { location, error } = &*self.0;
+        if let Some(file) = &location.file {
+            write!(f, "{}: ", file.display())?;
         }
+        if let Some(Position { line, column }) = location.position {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        error.fmt(f)
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for Located<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.error.source()
     }
 }
 
@@ -55,20 +117,16 @@ impl Position {
         Self { line: before.matches('\n').count() + 1, column: line.chars().count() + 1 }
     }
 
-    /// An error at this position of a file.
-    pub fn problem(self, file: &Path, problem: impl Display) -> String {
-        format!("{}: {problem}", self.within(file))
-    }
-
-    fn within(self, file: &Path) -> String {
-        format!("{}: line {}, column {}", file.display(), self.line, self.column)
+    /// The location of this position in a file.
+    pub fn within(self, file: &Path) -> Location {
+        Location { file: Some(file.to_owned()), position: Some(self) }
     }
 }
 
 impl Positions {
     /// Finds all positions in the text of a file. `Err` says why it is not TOML, with the position.
-    pub fn find(text: &str, file: &Path) -> Result<Self, String> {
-        let document = DeTable::parse(text).map_err(|error| syntax_problem(text, file, &error))?;
+    pub fn find(text: &str, file: &Path) -> Result<Self, Located<TextError>> {
+        let document = DeTable::parse(text).map_err(|error| syntax_error(text, file, &error))?;
         let mut found = Self { file: file.to_owned(), ..Self::default() };
         found.add_table(document.get_ref(), "", text);
         Ok(found)
@@ -105,59 +163,59 @@ impl Positions {
         self.values.get(pointer).copied()
     }
 
-    /// An error in the file, at a position where it has one.
-    pub fn problem(&self, position: Option<Position>, problem: impl Display) -> String {
-        match position {
-            Some(position) => position.problem(&self.file, problem),
-            None => format!("{}: {problem}", self.file.display()),
-        }
+    /// The location of a position, or of the file as a whole.
+    pub fn location(&self, position: Option<Position>) -> Location {
+        Location { file: Some(self.file.clone()), position }
     }
 
-    /// Reads a text whose keys and types are those of `T`, and no others. `Err` has the position of what is wrong.
+    /// Where the key at the end of a pointer was written; nowhere, if it was not.
+    pub fn key_location(&self, pointer: &str) -> Location {
+        self.key(pointer).map(|position| position.within(&self.file)).unwrap_or_default()
+    }
+
+    /// Where the value that a pointer leads to was written; nowhere, if it was not.
+    pub fn value_location(&self, pointer: &str) -> Location {
+        self.value(pointer).map(|position| position.within(&self.file)).unwrap_or_default()
+    }
+
+    /// Reads a text whose keys and types are those of `T`, and no others.
     pub fn read_strictly<T: DeserializeOwned + JsonSchema>(
         &self,
         text: &str,
         file: &Path,
-    ) -> Result<T, String> {
-        let table: toml::Table = toml::from_str(text).map_err(|error| syntax_problem(text, file, &error))?;
-        if let Some((pointer, problem)) = unusable(&table) {
-            return Err(self.problem(self.value(&pointer), problem));
+    ) -> Result<T, Located<TextError>> {
+        let table: toml::Table = toml::from_str(text).map_err(|error| syntax_error(text, file, &error))?;
+        if let Some((pointer, error)) = unusable(&table) {
+            return Err(self.value_location(&pointer).error(error));
         }
-        let value = serde_json::to_value(table).map_err(|error| error.to_string())?;
+        let of_file = |message: String| self.location(None).error(TextError::Mismatch(message));
+        let value = serde_json::to_value(table).map_err(|error| of_file(error.to_string()))?;
         let schema = schemars::schema_for!(T).to_value();
-        let schema = SchemaRegistry::default().load(&schema).map_err(|fault| fault.to_string())?;
+        let schema = SchemaRegistry::default().load(&schema).map_err(|fault| of_file(fault.to_string()))?;
         // A misspelt key may leave a required one missing, and the unknown one is the cause. Of several errors the
         // first in the file is reported.
         let mismatches = schema.mismatches(&value, "key").into_iter().map(|mismatch| {
-            let is_unknown = mismatch.message.starts_with("unknown");
-            let position = match is_unknown {
+            let position = match mismatch.is_unknown_member {
                 true => self.key(&mismatch.path),
                 false => self.value(&mismatch.path),
             };
             // What is missing from the file as a whole stands nowhere.
-            (!is_unknown, position.or(Some(Position { line: 1, column: 1 })), mismatch.message)
+            let position = position.unwrap_or(Position { line: 1, column: 1 });
+            (!mismatch.is_unknown_member, position, mismatch.message)
         });
         match mismatches.min() {
-            Some((_, position, problem)) => Err(self.problem(position, problem)),
-            None => serde_json::from_value(value).map_err(|error| self.problem(None, error)),
+            Some((_, position, message)) => {
+                Err(position.within(&self.file).error(TextError::Mismatch(message)))
+            }
+            None => serde_json::from_value(value).map_err(|error| of_file(error.to_string())),
         }
-    }
-
-    /// Where the key at the end of a pointer was written.
-    pub fn key_set_at(&self, pointer: &str) -> SetAt {
-        SetAt(self.key(pointer).map(|position| position.within(&self.file)))
-    }
-
-    /// Where the value that a pointer leads to was written.
-    pub fn set_at(&self, pointer: &str) -> SetAt {
-        SetAt(self.value(pointer).map(|position| position.within(&self.file)))
     }
 }
 
 /// Why a text is not TOML, with the position.
-fn syntax_problem(text: &str, file: &Path, error: &toml::de::Error) -> String {
+fn syntax_error(text: &str, file: &Path, error: &toml::de::Error) -> Located<TextError> {
     let offset = error.span().map_or(0, |span| span.start);
-    Position::of(text, offset).problem(file, error.message())
+    Position::of(text, offset).within(file).error(TextError::NotToml(error.message().to_owned()))
 }
 
 /// A key as a segment of a JSON pointer.
@@ -166,26 +224,23 @@ pub fn escape(key: &str) -> String {
 }
 
 /// The text of a file, without the byte order mark that some editors begin it with.
-pub fn text_of(bytes: &[u8], file: &Path) -> Result<String, String> {
+pub fn text_of(bytes: &[u8], file: &Path) -> Result<String, Located<TextError>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned()),
         Err(error) => {
             let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            let problem = "this byte is not UTF-8; save the file as UTF-8";
-            Err(Position::of(&before, before.len()).problem(file, problem))
+            Err(Position::of(&before, before.len()).within(file).error(TextError::NotUtf8))
         }
     }
 }
 
-/// The first value that no setting can have, with its pointer: JSON, in which the settings are checked, has no dates
-/// and no numbers without end.
-fn unusable(table: &toml::Table) -> Option<(String, &'static str)> {
-    fn within(value: &toml::Value, pointer: String) -> Option<(String, &'static str)> {
+/// The first value that no key takes, with its pointer: JSON, in which keys and types are checked, has no dates and no
+/// infinite numbers.
+fn unusable(table: &toml::Table) -> Option<(String, TextError)> {
+    fn within(value: &toml::Value, pointer: String) -> Option<(String, TextError)> {
         match value {
-            toml::Value::Datetime(_) => Some((pointer, "this is a date; write a text, in quotes")),
-            toml::Value::Float(float) if !float.is_finite() => {
-                Some((pointer, "this is not a number that can be used; write digits"))
-            }
+            toml::Value::Datetime(_) => Some((pointer, TextError::Date)),
+            toml::Value::Float(float) if !float.is_finite() => Some((pointer, TextError::NotFinite)),
             toml::Value::Array(items) => {
                 items.iter().enumerate().find_map(|(index, item)| within(item, format!("{pointer}/{index}")))
             }
@@ -237,14 +292,14 @@ mod tests {
             ("a = 1\nb = é", "p.toml: line 2, column 5: "),
         ] {
             let problem = Positions::find(text, Path::new("p.toml")).expect_err("not TOML");
-            assert!(problem.starts_with(position), "{text}: {problem}");
+            assert!(problem.to_string().starts_with(position), "{text}: {problem}");
         }
     }
 
     #[test]
     fn a_file_that_is_not_utf_8_is_reported_where_it_is_not() {
-        let told = text_of(b"a = 1\nb = \"\xff\"", Path::new("p.toml")).expect_err("not text");
-        assert!(told.starts_with("p.toml: line 2, column 6: "), "{told}");
+        let error = text_of(b"a = 1\nb = \"\xff\"", Path::new("p.toml")).expect_err("not text");
+        assert!(error.to_string().starts_with("p.toml: line 2, column 6: "), "{error}");
         assert_eq!(text_of("\u{feff}a = 1".as_bytes(), Path::new("p.toml")), Ok("a = 1".into()));
     }
 }

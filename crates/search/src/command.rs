@@ -21,7 +21,7 @@ use crate::{
     pattern::{Case, Meaning, Pattern, Syntax},
     query::Filter,
     search::Search,
-    tools,
+    tools::{self, Match},
 };
 
 /// What a build did.
@@ -45,6 +45,28 @@ pub struct BuildReport {
     pub text_size: u64,
     /// See `text_size`.
     pub size: u64,
+}
+
+/// A search for hits, which is answered as the tool `search` answers it.
+pub struct HitSearch<'a> {
+    /// What is searched for.
+    pub query: &'a str,
+    /// How that is read.
+    pub matching: Match,
+    /// Whether case counts; by default as the tool has it.
+    pub case: Option<Case>,
+    /// Whether only whole words match.
+    pub is_word: bool,
+    /// Which files.
+    pub globs: &'a [String],
+    /// In which language.
+    pub language: Option<&'a str>,
+    /// Symbols of which kind.
+    pub kind: Option<&'a str>,
+    /// How many lines are shown before and after each hit.
+    pub around: u32,
+    /// How many hits are wanted; none is all.
+    pub top: Option<u64>,
 }
 
 /// A search for lines.
@@ -185,8 +207,8 @@ impl Search {
 
     /// Answers as the tool `search` does, with as many hits as there are unless `top` says less. With `is_fresh` the
     /// root is walked first.
-    pub fn answer(&self, arguments: Value, top: Option<u64>, is_fresh: bool) -> Result<Answer, Fault> {
-        let (output, snapshot) = tools::search_now(self, arguments, top, is_fresh, &apart())?;
+    pub fn answer(&self, search: &HitSearch<'_>, is_fresh: bool) -> Result<Answer, Fault> {
+        let (output, snapshot) = tools::search_now(self, search, is_fresh, &apart())?;
         let hits = output.hits().iter().map(|hit| ShownHit {
             path: hit.raw_path.clone(),
             line: hit.line,

@@ -29,8 +29,8 @@ mod summary;
 mod tools;
 
 pub use build::{Observer, Phase};
-pub use command::{Answer, BuildReport, LineSearch, MatchedLine, PrintedLines, ShownHit};
+pub use command::{Answer, BuildReport, HitSearch, LineSearch, MatchedLine, PrintedLines, ShownHit};
 pub use health::{HealthWarning, SearchHealth, WorkState};
 pub use pattern::Case;
 pub use search::{DEFAULT_MAX_FILE_BYTES, Indexing, LARGEST_MAX_FILE_BYTES, Search, SearchConfig};
-pub use tools::IndexState;
+pub use tools::{IndexState, Match};

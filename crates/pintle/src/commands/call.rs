@@ -11,17 +11,18 @@ use serde_json::{Value, json};
 use crate::{
     cli::CallArguments,
     compose::{self, Composition},
+    error::StartError,
     notices, output,
-    settings::{PROGRAM_VERSION, Workspace},
+    settings::{Given, PROGRAM_VERSION, Workspace},
     toolsets::Toolsets,
 };
 
 use super::serve::{drain::end_commands, signals::Signals};
 
 /// Calls the tool. Exit code 0 for a success, 1 for a failure, 2 if there was nothing to call.
-pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
+pub fn run(arguments: CallArguments) -> Result<ExitCode, StartError> {
     let params = read_arguments(&arguments.input)?;
-    let (workspace, _) = Workspace::read(arguments.workspace)?;
+    let workspace = Workspace::decide(&Given::read(arguments.flags)?)?;
     let options = Options {
         tooling_version: PROGRAM_VERSION.into(),
         timeouts: workspace.timeouts.clone(),
@@ -43,10 +44,8 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, String> {
     let (engine, caller) = (Arc::new(engine), Arc::new(Caller::local()));
     let incoming = engine.unopened(&caller, &Transport::named("local"), None, 0);
     let cancel = Arc::clone(incoming.cancel());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::System)?;
     let call = incoming.call(call);
     let answered = match commands {
         Some(commands) => runtime.block_on(until_signal(call, &cancel, commands.spawner()))?,
@@ -78,8 +77,8 @@ async fn until_signal<T>(
     call: impl Future<Output = T>,
     cancel: &Cancel,
     spawner: Spawner,
-) -> Result<T, String> {
-    let mut signals = Signals::listen().map_err(|error| format!("cannot start: {error}"))?;
+) -> Result<T, StartError> {
+    let mut signals = Signals::listen().map_err(StartError::System)?;
     let mut call = std::pin::pin!(call);
     tokio::select! {
         answered = &mut call => return Ok(answered),
@@ -92,12 +91,12 @@ async fn until_signal<T>(
     Ok(answered)
 }
 
-fn read_arguments(input: &str) -> Result<Value, String> {
+fn read_arguments(input: &str) -> Result<Value, StartError> {
     let mut text = input.to_owned();
     if input == "-" {
         text.clear();
         let read = std::io::stdin().read_to_string(&mut text);
-        read.map_err(|error| format!("cannot read the arguments: {error}"))?;
+        read.map_err(StartError::ArgumentsNotRead)?;
     }
-    serde_json::from_str(&text).map_err(|error| format!("the arguments are not JSON: {error}"))
+    serde_json::from_str(&text).map_err(StartError::ArgumentsNotJson)
 }

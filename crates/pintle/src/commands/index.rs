@@ -12,33 +12,39 @@ use pintle_contract::WorkspacePath;
 use pintle_search::{BuildReport, Observer, Phase};
 use serde_json::{Value, json};
 
-use crate::{cli::IndexArguments, compose, notices, output, settings::Workspace};
+use crate::{
+    cli::IndexArguments,
+    compose,
+    error::StartError,
+    notices, output,
+    settings::{Given, Workspace},
+};
 
 /// Builds. Exit code 0 if there is an index now, 2 if not.
-pub fn run(arguments: IndexArguments) -> Result<ExitCode, String> {
-    let prints_phases = arguments.workspace.rig.phases_json;
-    let (workspace, _) = Workspace::read(arguments.workspace)?;
+pub fn run(arguments: IndexArguments) -> Result<ExitCode, StartError> {
+    let prints_phases = arguments.flags.rig.phases_json;
+    let workspace = Workspace::decide(&Given::read(arguments.flags)?)?;
     workspace.refuse_state_inside_root()?;
     let path = arguments.path.as_deref().map(WorkspacePath::parse).transpose();
-    let path = path.map_err(|problem| format!("the path cannot be used: {problem}"))?;
+    let path = path.map_err(StartError::Path)?;
     let search = compose::open_search(&workspace)?;
     let shown = Shown::new(std::io::stderr().is_terminal() && !arguments.json && !prints_phases);
     let report = search.build_index(arguments.full, path.as_ref(), &shown);
     shown.bar.finish_and_clear();
-    let report = report.map_err(|fault| fault.to_string())?;
+    let report = report?;
     if prints_phases {
         output::json(&shown.phases(&report));
     } else if arguments.json {
         output::json(&to_json(&report));
     } else {
-        tell(&report, shown.begun.elapsed());
+        print(&report, shown.begun.elapsed());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(report: &BuildReport, took: Duration) {
+fn print(report: &BuildReport, took: Duration) {
     if let Some(reason) = report.rebuilt {
-        notices::warning(&format!("everything was read anew: {reason}"));
+        notices::warning(&format!("everything was read again: {reason}"));
     }
     output::line(&format!(
         "{} files, {}; index {} (generation {}), {} read and {} removed in {:.1} s",

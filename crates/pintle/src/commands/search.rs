@@ -11,33 +11,34 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use pintle_contract::Fault;
-use pintle_search::{Answer, Case, LineSearch, MatchedLine, Search, ShownHit};
-use serde_json::json;
+use pintle_search::{Answer, Case, HitSearch, LineSearch, Match, MatchedLine, Search, ShownHit};
 
 use crate::{
-    cli::{CaseHow, ColorWhen, MatchHow, SearchArguments},
-    compose, notices, output,
-    settings::Workspace,
+    cli::{ColorWhen, SearchArguments},
+    compose,
+    error::StartError,
+    notices, output,
+    settings::{Given, Workspace},
     terminal,
 };
 
 /// Searches, and prints what is found.
-pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
-    let (workspace, _) = Workspace::read(std::mem::take(&mut arguments.workspace))?;
+pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, StartError> {
+    let workspace = Workspace::decide(&Given::read(std::mem::take(&mut arguments.flags))?)?;
     workspace.refuse_state_inside_root()?;
     let search = compose::open_search(&workspace.without_background())?;
     if arguments.regex {
-        arguments.matching = MatchHow::Regex;
+        arguments.matching = Match::Regex;
     }
-    if arguments.kind.is_some() && arguments.matching != MatchHow::Symbol {
-        return Err("INVALID_REQUEST: --kind is for symbols (add --match symbol, or leave it out)".into());
+    if arguments.kind.is_some() && arguments.matching != Match::Symbol {
+        return Err(StartError::KindWithoutSymbol);
     }
-    let is_text = matches!(arguments.matching, MatchHow::Literal | MatchHow::Regex);
+    let is_text = matches!(arguments.matching, Match::Literal | Match::Regex);
     let printed = match is_text && !arguments.json {
         true => print_lines(&search, &arguments),
         false => print_hits(&search, &arguments),
     };
-    let Printed { found, is_indexed } = printed.map_err(|fault| fault.to_string())?;
+    let Printed { found, is_indexed } = printed?;
     match is_indexed {
         true if !arguments.fresh => notices::plain(TRUSTED),
         true => {}
@@ -48,7 +49,7 @@ pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, String> {
         Ok(_) => Ok(ExitCode::SUCCESS),
         // Whoever read has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(format!("cannot write to standard output: {error}")),
+        Err(error) => Err(StartError::Output(error)),
     }
 }
 
@@ -107,8 +108,8 @@ fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<Printed, 
     let look = Look::new(arguments);
     let question = LineSearch {
         query: &arguments.query,
-        is_regex: arguments.matching == MatchHow::Regex,
-        case: case(arguments),
+        is_regex: arguments.matching == Match::Regex,
+        case: case(arguments).unwrap_or_default(),
         is_word: arguments.word,
         globs: &arguments.path,
         language: arguments.lang.as_deref(),
@@ -130,24 +131,23 @@ fn print_lines(search: &Search, arguments: &SearchArguments) -> Result<Printed, 
         for path in printed.missed {
             notices::warning(&format!("{} could not be read", String::from_utf8_lossy(&path)));
         }
-        tell_of_other_limit(printed.other_limit);
+        warn_of_other_limit(printed.other_limit);
         Ok(printed.count)
     });
     Ok(Printed { found, is_indexed })
 }
 
-fn tell_of_other_limit(other_limit: Option<String>) {
+fn warn_of_other_limit(other_limit: Option<String>) {
     if let Some(problem) = other_limit {
-        notices::warning(&format!("{problem}; `pintle index` builds it anew"));
+        notices::warning(&format!("{problem}; `pintle index` builds it again"));
     }
 }
 
-fn case(arguments: &SearchArguments) -> Case {
-    match (arguments.case, arguments.ignore_case, arguments.case_sensitive) {
-        (Some(CaseHow::Insensitive), ..) | (_, true, _) => Case::Insensitive,
-        (Some(CaseHow::Smart), ..) => Case::Smart,
-        _ => Case::Sensitive,
-    }
+/// Whether case counts, if a flag says so.
+fn case(arguments: &SearchArguments) -> Option<Case> {
+    let insensitive = arguments.ignore_case.then_some(Case::Insensitive);
+    let sensitive = arguments.case_sensitive.then_some(Case::Sensitive);
+    arguments.case.or(insensitive).or(sensitive)
 }
 
 fn write_line(line: &MatchedLine<'_>, look: &Look, out: &mut Vec<u8>) {
@@ -202,38 +202,20 @@ fn shown(text: &[u8], look: &Look, out: &mut Vec<u8>) {
 
 /// Ranked hits, and all as JSON.
 fn print_hits(search: &Search, arguments: &SearchArguments) -> Result<Printed, Fault> {
-    let mut question = json!({
-        "query": arguments.query,
-        "match": match arguments.matching {
-            MatchHow::Literal => "literal",
-            MatchHow::Regex => "regex",
-            MatchHow::Words => "words",
-            MatchHow::Symbol => "symbol",
-        },
-        "context": arguments.context,
-        "word": arguments.word,
-    });
-    let is_cased = arguments.case.is_some() || arguments.ignore_case || arguments.case_sensitive;
-    if is_cased {
-        question["case"] = match case(arguments) {
-            Case::Smart => "smart",
-            Case::Sensitive => "sensitive",
-            Case::Insensitive => "insensitive",
-        }
-        .into();
-    }
-    if !arguments.path.is_empty() {
-        question["path"] = json!(arguments.path);
-    }
-    for (name, value) in [("lang", &arguments.lang), ("kind", &arguments.kind)] {
-        if let Some(value) = value {
-            question[name] = json!(value);
-        }
-    }
-    let is_ranked = matches!(arguments.matching, MatchHow::Words | MatchHow::Symbol);
-    let top = arguments.top.or(is_ranked.then_some(50));
-    let Answer { json, hits, other_limit, is_indexed } = search.answer(question, top, arguments.fresh)?;
-    tell_of_other_limit(other_limit);
+    let is_ranked = matches!(arguments.matching, Match::Words | Match::Symbol);
+    let question = HitSearch {
+        query: &arguments.query,
+        matching: arguments.matching,
+        case: case(arguments),
+        is_word: arguments.word,
+        globs: &arguments.path,
+        language: arguments.lang.as_deref(),
+        kind: arguments.kind.as_deref(),
+        around: arguments.context,
+        top: arguments.top.or(is_ranked.then_some(50)),
+    };
+    let Answer { json, hits, other_limit, is_indexed } = search.answer(&question, arguments.fresh)?;
+    warn_of_other_limit(other_limit);
     if arguments.json {
         output::json(&json);
         return Ok(Printed { found: Ok(hits.len() as u64), is_indexed });

@@ -7,15 +7,17 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ToolsArguments,
-    compose, output,
-    settings::{PROGRAM_VERSION, Workspace},
+    compose,
+    error::StartError,
+    output,
+    settings::{Given, PROGRAM_VERSION, Workspace},
     terminal,
     toolsets::Toolsets,
 };
 
 /// Lists the tools.
-pub fn run(arguments: ToolsArguments) -> Result<ExitCode, String> {
-    let (workspace, _) = Workspace::read(arguments.workspace)?;
+pub fn run(arguments: ToolsArguments) -> Result<ExitCode, StartError> {
+    let workspace = Workspace::decide(&Given::read(arguments.flags)?)?;
     let options = Options { tooling_version: PROGRAM_VERSION.into(), ..Options::default() };
     let engine = compose::build_engine(&workspace, &Toolsets::Auto, options, CallLog::off())?.engine;
     let definitions = engine.catalogue().definitions();

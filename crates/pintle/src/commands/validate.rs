@@ -7,33 +7,35 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
+    string::FromUtf8Error,
     sync::Arc,
 };
 
 use anstyle::{AnsiColor, Style};
 use pintle_assets::{Assets, Bindings, Reason, Report};
 use serde_json::{Value, json};
+use thiserror::Error;
 
 use crate::{
-    cli::{AloneArguments, ValidateArguments, WorkspaceArguments},
+    cli::{AloneArguments, ValidateArguments},
     compose,
+    error::StartError,
     output::{self, Line},
-    settings::Workspace,
+    settings::{Flags, Given, Workspace},
 };
 
 /// Validates files and folders, for people or as JSON.
-pub fn run(arguments: ValidateArguments) -> Result<ExitCode, String> {
-    let judge = Judge::load(arguments.workspace, arguments.schema)?;
+pub fn run(arguments: ValidateArguments) -> Result<ExitCode, StartError> {
+    let judge = Judge::load(arguments.flags, arguments.schema)?;
     let mut verdicts = Vec::new();
     for path in &arguments.paths {
         match judge.files_below(path) {
             Ok(files) if files.is_empty() => {
-                let problem = "the folder has no JSON files".to_owned();
-                verdicts.push(Verdict { path: path.clone(), report: Err(problem) });
+                verdicts.push(Verdict { path: path.clone(), report: Err(Unreadable::EmptyFolder) });
             }
             Ok(files) => verdicts.extend(files.into_iter().map(|file| judge.judge(file))),
             Err(error) => {
-                verdicts.push(Verdict { path: path.clone(), report: Err(error.to_string()) });
+                verdicts.push(Verdict { path: path.clone(), report: Err(error.into()) });
             }
         }
     }
@@ -48,8 +50,8 @@ pub fn run(arguments: ValidateArguments) -> Result<ExitCode, String> {
 }
 
 /// `pintle --validate PATH`: one file, its result as JSON.
-pub fn run_for_programs(arguments: AloneArguments) -> Result<ExitCode, String> {
-    let verdict = Judge::load(arguments.workspace, arguments.schema)?.judge(arguments.validate);
+pub fn run_for_programs(arguments: AloneArguments) -> Result<ExitCode, StartError> {
+    let verdict = Judge::load(arguments.flags, arguments.schema)?.judge(arguments.validate);
     output::json(&verdict.result());
     Ok(worst(&[verdict]))
 }
@@ -64,8 +66,8 @@ struct Judge {
 }
 
 impl Judge {
-    fn load(arguments: WorkspaceArguments, schema: Option<String>) -> Result<Self, String> {
-        let (workspace, _) = Workspace::read(arguments)?;
+    fn load(flags: Flags, schema: Option<String>) -> Result<Self, StartError> {
+        let workspace = Workspace::decide(&Given::read(flags)?)?;
         let assets = compose::load_assets(&workspace)?;
         let bindings = compose::bind(&workspace, &assets)?;
         Ok(Self { workspace, assets, bindings, schema })
@@ -106,9 +108,9 @@ impl Judge {
 
     /// Judges by the schema that was asked for, else by those that the file is bound to, else by what it says.
     fn judge(&self, path: PathBuf) -> Verdict {
-        let read = fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| {
-            String::from_utf8(bytes)
-                .map_err(|error| format!("not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to() + 1))
+        let read = fs::read(&path).map_err(Unreadable::from).and_then(|bytes| {
+            let not_utf8 = |error: FromUtf8Error| Unreadable::NotUtf8(error.utf8_error().valid_up_to() + 1);
+            String::from_utf8(bytes).map_err(not_utf8)
         });
         let report = read.map(|text| {
             let judged = |schema| self.assets.validate_document(&text, &path.to_string_lossy(), schema);
@@ -125,7 +127,18 @@ impl Judge {
 /// What came of one file: a report, or why there is none.
 struct Verdict {
     path: PathBuf,
-    report: Result<Report, String>,
+    report: Result<Report, Unreadable>,
+}
+
+/// Why there is nothing to validate.
+#[derive(Debug, Error)]
+enum Unreadable {
+    #[error("the folder has no JSON files")]
+    EmptyFolder,
+    #[error("not UTF-8: byte {0} is wrong")]
+    NotUtf8(usize),
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 impl Verdict {
@@ -142,7 +155,7 @@ impl Verdict {
         match &self.report {
             Ok(Report { ok: true, .. }) => json!({"ok": true, "errors": []}),
             Ok(report) => json!({"ok": false, "reason": report.reason, "errors": report.errors}),
-            Err(problem) => json!({"ok": false, "reason": "io_error", "detail": problem}),
+            Err(error) => json!({"ok": false, "reason": "io_error", "detail": error.to_string()}),
         }
     }
 

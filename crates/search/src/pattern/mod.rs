@@ -16,6 +16,7 @@ use regex_syntax::{
     },
     is_meta_character,
 };
+use serde::{Deserialize, Serialize};
 
 pub(crate) use require::Requirement;
 use stepwise::Stepwise;
@@ -31,7 +32,8 @@ pub(crate) enum Syntax {
 }
 
 /// Whether upper and lower case are the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Case {
     /// Unless the query has a letter in upper case.
     Smart,

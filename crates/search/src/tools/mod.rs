@@ -13,6 +13,7 @@ use serde::Serialize;
 
 pub use index_status::IndexState;
 pub(crate) use index_status::index_state;
+pub use search::Match;
 pub(crate) use search::{filter_of, pattern_of, reach_of, search_now};
 
 use crate::{search::Search, summary::Summary};

@@ -12,11 +12,12 @@ use pintle_contract::{
 use pintle_root::scan::Within;
 use pintle_symbols::{Kind, Language};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::{Coverage, hint};
 use crate::{
+    command::HitSearch,
     live::Snapshot,
     pattern::{Case, Meaning, Pattern, Syntax},
     query::{
@@ -39,7 +40,7 @@ pub(crate) struct Input {
     matching: Match,
     /// `smart` ignores case unless `query` has a capital; `sensitive` by default, `smart` for symbols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    case: Option<CaseInput>,
+    case: Option<Case>,
     /// Only whole words (default: false).
     #[serde(default)]
     word: bool,
@@ -80,22 +81,68 @@ fn fifty() -> u32 {
     50
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+/// How a query is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Match {
+pub enum Match {
+    /// As it stands.
     #[default]
     Literal,
+    /// As a regular expression.
     Regex,
+    /// As words, by which files are ranked.
     Words,
+    /// As the name of a symbol.
     Symbol,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum CaseInput {
-    Smart,
-    Sensitive,
-    Insensitive,
+// A derived schema would repeat the comments of the variants in the list of tools, which clients pay for in tokens.
+impl JsonSchema for Match {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Match".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": ["literal", "regex", "words", "symbol"] })
+    }
+}
+
+impl JsonSchema for Case {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Case".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": ["smart", "sensitive", "insensitive"] })
+    }
+}
+
+impl From<&HitSearch<'_>> for Input {
+    fn from(search: &HitSearch<'_>) -> Self {
+        Self {
+            query: search.query.to_owned(),
+            matching: search.matching,
+            case: search.case,
+            word: search.is_word,
+            path: (!search.globs.is_empty()).then(|| Globs::Several(search.globs.to_vec())),
+            lang: search.language.map(str::to_owned),
+            kind: search.kind.map(str::to_owned),
+            context: search.around,
+            before: None,
+            after: None,
+            top: fifty(),
+            cursor: None,
+            count: false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -217,12 +264,11 @@ fn answer(search: &Search, input: &Input, call: &CallContext) -> Result<Output, 
 /// Answers a search from a snapshot, with all hits unless `top` says less.
 pub(crate) fn search_now(
     search: &Search,
-    arguments: serde_json::Value,
-    top: Option<u64>,
+    asked: &HitSearch<'_>,
     is_fresh: bool,
     call: &CallContext,
 ) -> Result<(Output, Snapshot), Fault> {
-    let input: Input = serde_json::from_value(arguments).map_err(|error| invalid(error.to_string()))?;
+    let input = Input::from(asked);
     check(&input)?;
     let begun = Instant::now();
     let snapshot = match input.matching {
@@ -233,7 +279,7 @@ pub(crate) fn search_now(
         Match::Words | Match::Symbol => search.snapshot_on_disk(is_fresh)?,
     };
     // Half of what can be counted, so that adding to it is safe.
-    let top = top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX / 2);
+    let top = asked.top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX / 2);
     let output = run(search, &Asked { input: &input, top, begun }, &snapshot, call)?;
     Ok((output, snapshot))
 }
@@ -416,11 +462,7 @@ fn check_query(query: &str) -> Result<(), Fault> {
 
 fn meaning(input: &Input) -> Meaning {
     let syntax = if input.matching == Match::Regex { Syntax::Regex } else { Syntax::Literal };
-    let case = match input.case {
-        Some(CaseInput::Smart) => Case::Smart,
-        None | Some(CaseInput::Sensitive) => Case::Sensitive,
-        Some(CaseInput::Insensitive) => Case::Insensitive,
-    };
+    let case = input.case.unwrap_or_default();
     Meaning { syntax, case, is_word: input.word }
 }
 
@@ -443,9 +485,9 @@ pub(crate) fn pattern_of(query: &str, meaning: Meaning) -> Result<Pattern, Fault
 
 fn is_sensitive(input: &Input) -> bool {
     match input.case {
-        None | Some(CaseInput::Smart) => input.query.chars().any(char::is_uppercase),
-        Some(CaseInput::Sensitive) => true,
-        Some(CaseInput::Insensitive) => false,
+        None | Some(Case::Smart) => input.query.chars().any(char::is_uppercase),
+        Some(Case::Sensitive) => true,
+        Some(Case::Insensitive) => false,
     }
 }
 

@@ -10,7 +10,7 @@ use pintle_wire::{HttpServer, Outlet, Pipe};
 
 use crate::ready::ReadyFile;
 
-use super::{log::tell_when_lost, signals::Signals};
+use super::{log::report_when_lost, signals::Signals};
 
 /// How long the last records may take to reach a log file.
 const LAST_RECORDS: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ pub(super) struct WatchedLog {
 
 impl WatchedLog {
     pub(super) fn new(log: Outlet) -> Self {
-        Self { lost: tokio::spawn(tell_when_lost(log.clone())), log }
+        Self { lost: tokio::spawn(report_when_lost(log.clone())), log }
     }
 
     /// Writes the last records.

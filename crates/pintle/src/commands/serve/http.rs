@@ -13,6 +13,7 @@ use super::{
     signals::Signals,
 };
 use crate::{
+    error::StartError,
     notices,
     ready::ReadyFile,
     settings::{ListenHttp, Serve},
@@ -25,8 +26,9 @@ pub(super) async fn serve(
     listen: ListenHttp,
     log: Option<Outlet>,
     panel: Option<Panel>,
-) -> Result<ExitCode, String> {
-    let problem = |error: std::io::Error| format!("cannot serve on {}: {error}", listen.address);
+) -> Result<ExitCode, StartError> {
+    let address = listen.address;
+    let problem = |error| StartError::Http { address, error };
     let mut signals = Signals::listen().map_err(problem)?;
     let options = HttpOptions {
         max_request_bytes: serve.max_request_bytes,

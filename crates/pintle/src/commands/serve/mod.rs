@@ -11,25 +11,28 @@ mod stdio;
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use pintle_contract::nearest;
-use pintle_engine::Engine;
+use pintle_engine::{Engine, Level};
 use pintle_wire::{McpHandler, McpService, Outlet};
 
 use crate::{
-    cli::{LogLevel, ServeArguments},
+    cli::ServeArguments,
     command_tools::CommandTools,
     compose::{self, Composition},
-    environment, notices,
+    environment,
+    error::StartError,
+    notices,
     rig::Rig,
-    settings::{Listen, Serve, Workspace},
+    settings::{Given, Listen, Serve, Workspace},
 };
 
 /// Serves until the client leaves or a signal comes.
-pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
-    let (mut workspace, file) = Workspace::read(arguments.workspace.clone())?;
+pub fn run(arguments: ServeArguments) -> Result<ExitCode, StartError> {
+    let given = Given::read(arguments.flags)?;
+    let mut workspace = Workspace::decide(&given)?;
     workspace.refuse_state_inside_root()?;
-    let serve = Serve::decide(&arguments, &file, workspace.timeouts.clone())?;
+    let serve = Serve::decide(&given, arguments.stdio, workspace.timeouts.clone())?;
     workspace.own_files = serve.log_file.iter().chain([&serve.ready_file]).cloned().collect();
-    let stderr = notices::through_outlet().map_err(|error| format!("cannot start: {error}"))?;
+    let stderr = notices::through_outlet().map_err(StartError::System)?;
     environment::warn_of_unknown();
     let log = log::Log::open(&serve, stderr)?;
     let Composition { engine, commands } =
@@ -40,18 +43,18 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, String> {
         commands.watch(&engine);
     }
     warn_of_scopes_without_tool(&serve, &engine);
-    if serve.log_level >= LogLevel::Debug {
-        tell_what_is_served(&workspace, &serve);
+    if serve.log_level >= Level::Debug {
+        report_what_is_served(&workspace, &serve);
     }
     let panel =
-        panel::is_watched(&serve.listen).then(|| panel::Panel::new(&arguments, &workspace, &serve, &engine));
+        panel::is_watched(&serve.listen).then(|| panel::Panel::new(&given, &workspace, &serve, &engine));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // One thread may compute while another takes cancels and signals.
         .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).max(2))
         .thread_name("pintle-worker")
         .enable_all()
         .build()
-        .map_err(|error| format!("cannot start: {error}"))?;
+        .map_err(StartError::System)?;
     let ended = runtime.block_on(async {
         let ended = serve_all(engine, serve, log.file, panel, workspace.rig).await;
         if let Some(running) = running {
@@ -70,7 +73,7 @@ async fn serve_all(
     log: Option<Outlet>,
     panel: Option<panel::Panel>,
     rig: Option<&'static Rig>,
-) -> Result<ExitCode, String> {
+) -> Result<ExitCode, StartError> {
     let handler = McpHandler::new(Arc::clone(&engine), serve.mcp.clone());
     let service: Arc<dyn McpService> = match rig {
         Some(rig) => (rig.service)(handler),
@@ -94,7 +97,7 @@ fn warn_of_scopes_without_tool(serve: &Serve, engine: &Engine) {
 }
 
 /// Nothing secret: a backend's address may hold a password.
-fn tell_what_is_served(workspace: &Workspace, serve: &Serve) {
+fn report_what_is_served(workspace: &Workspace, serve: &Serve) {
     let folder =
         |path: &Option<PathBuf>| path.as_ref().map_or("none".into(), |path| path.display().to_string());
     notices::plain(&format!("debug: root {}", workspace.root.display()));

@@ -9,16 +9,17 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use clap::ValueEnum;
 use indicatif::HumanBytes;
 use pintle_engine::{CallLine, Engine, Level};
 use pintle_search::Indexing;
 use serde_json::json;
 
 use crate::{
-    cli::ServeArguments,
     compose, notices,
-    settings::{Listen, PROGRAM_VERSION, Serve, Workspace},
+    settings::{
+        ARGUMENTS, AnySetting, Given, INDEX, Listen, MAX_REQUEST_BYTES, MAX_RESULT_BYTES, PROGRAM_VERSION,
+        RESULTS, SCOPE, STATE_DIR, Serve, TIMEOUT, TOOL_NAMES, TOOLSETS, Workspace,
+    },
     terminal,
 };
 
@@ -40,12 +41,7 @@ pub(super) struct Panel {
 }
 
 impl Panel {
-    pub(super) fn new(
-        arguments: &ServeArguments,
-        workspace: &Workspace,
-        serve: &Serve,
-        engine: &Engine,
-    ) -> Self {
+    pub(super) fn new(given: &Given, workspace: &Workspace, serve: &Serve, engine: &Engine) -> Self {
         let options = &serve.engine;
         let time = match options.timeouts.general() {
             Duration::ZERO => "without a time limit".to_owned(),
@@ -67,7 +63,7 @@ impl Panel {
         if !serve.scopes.are_everything() {
             facts.insert(1, ("access", "only what the scopes allow".into()));
         }
-        Self { facts, command: command(arguments, workspace) }
+        Self { facts, command: command(given, workspace) }
     }
 
     pub(super) fn show_for_stdio(&self) {
@@ -137,13 +133,8 @@ fn index(workspace: &Workspace) -> String {
     }
 }
 
-/// A setting as it is typed.
-fn word<T: ValueEnum>(chosen: Option<T>) -> Option<String> {
-    chosen?.to_possible_value().map(|value| value.get_name().to_owned())
-}
-
 /// How a client starts the same server, wherever it is itself.
-fn command(arguments: &ServeArguments, workspace: &Workspace) -> Vec<String> {
+fn command(given: &Given, workspace: &Workspace) -> Vec<String> {
     let absolute = |path: &Path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.to_string_lossy().into_owned()
@@ -154,31 +145,27 @@ fn command(arguments: &ServeArguments, workspace: &Workspace) -> Vec<String> {
     if workspace.config_file.is_file() {
         add("--config", absolute(&workspace.config_file));
     }
-    if let Some(state_dir) =
-        arguments.workspace.state_dir.as_deref().filter(|path| !path.as_os_str().is_empty())
-    {
-        add("--state-dir", absolute(state_dir));
+    for state_dir in given.as_typed(&STATE_DIR) {
+        add("--state-dir", absolute(Path::new(&state_dir)));
     }
-    let given = [
-        ("--toolsets", (!arguments.toolsets.is_empty()).then(|| arguments.toolsets.join(","))),
-        ("--tool-names", word(arguments.tool_names)),
-        ("--arguments", word(arguments.arguments)),
-        ("--results", word(arguments.results)),
-        ("--index", word(arguments.workspace.index)),
-        ("--max-result-bytes", arguments.max_result_bytes.map(|bytes| bytes.to_string())),
-        ("--max-request-bytes", arguments.max_request_bytes.map(|bytes| bytes.to_string())),
+    let toolsets = given.as_typed(&TOOLSETS);
+    if !toolsets.is_empty() {
+        add("--toolsets", toolsets.join(","));
+    }
+    let repeated: [&dyn AnySetting; 8] = [
+        &TOOL_NAMES,
+        &ARGUMENTS,
+        &RESULTS,
+        &INDEX,
+        &MAX_RESULT_BYTES,
+        &MAX_REQUEST_BYTES,
+        &TIMEOUT,
+        // Without them the client could do more than here.
+        &SCOPE,
     ];
-    for (flag, value) in given {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            add(flag, value);
-        }
-    }
-    for timeout in arguments.workspace.timeout.iter().filter(|timeout| !timeout.is_empty()) {
-        add("--timeout", timeout.clone());
-    }
-    // Without them the client could do more than here.
-    for scope in arguments.scope.iter().filter(|scope| !scope.is_empty()) {
-        add("--scope", scope.clone());
+    for setting in repeated {
+        let flag = format!("--{}", setting.flag());
+        given.as_typed(setting).into_iter().for_each(|value| add(&flag, value));
     }
     command
 }

@@ -16,7 +16,7 @@ use super::{
     parent,
     signals::Signals,
 };
-use crate::{notices, ready::ReadyFile, settings::Serve};
+use crate::{error::StartError, notices, ready::ReadyFile, settings::Serve};
 
 pub(super) async fn serve(
     engine: Arc<Engine>,
@@ -24,10 +24,10 @@ pub(super) async fn serve(
     serve: Serve,
     log: Option<Outlet>,
     panel: Option<Panel>,
-) -> Result<ExitCode, String> {
+) -> Result<ExitCode, StartError> {
     // What a client does not read may gather up to here before replies wait.
     const REPLIES_HELD: usize = 1 << 20;
-    let problem = |error: std::io::Error| format!("cannot serve on standard input and output: {error}");
+    let problem = StartError::Stdio;
     let mut signals = Signals::listen().map_err(problem)?;
     let output = pintle_wire::standard_output().map_err(problem)?;
     let name = "pintle-writer";

@@ -1,0 +1,250 @@
+//! The workspace and what belongs to it.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use pintle_commands::{FolderError, duration, is_within, refuse_folder};
+use pintle_contract::{RootName, WorkspacePath};
+use pintle_engine::Timeouts;
+use pintle_files::Durability;
+use pintle_positions::{Located, Location};
+use pintle_search::Indexing;
+use thiserror::Error;
+
+use super::{
+    Given,
+    error::SettingError,
+    table::{
+        ALLOW_UNVALIDATED, BACKEND_ASSETS_PATH, BACKEND_URL, CONFIG, EXAMPLES_DIR, INDEX, MAX_FILE_BYTES,
+        ROOT, SCHEMAS_DIR, STATE_DIR, TIMEOUT, TOOLS,
+    },
+};
+use crate::{
+    config::Bind,
+    rig::{self, Rig},
+    state::StateError,
+};
+
+/// The name in the place of a tool's for a timeout that holds for all tools.
+const ALL_TOOLS: &str = "default";
+
+/// The workspace and what belongs to it.
+#[derive(Debug)]
+pub struct Workspace {
+    pub root: PathBuf,
+    /// The root as it was given, which may lead through links.
+    pub root_as_given: PathBuf,
+    pub state_dir: Option<PathBuf>,
+    pub state_dir_set_at: Location,
+    pub schemas_dir: Option<PathBuf>,
+    pub examples_dir: Option<PathBuf>,
+    pub backend_url: Option<String>,
+    pub backend_url_set_at: Location,
+    pub backend_assets_path: String,
+    pub allow_unvalidated: bool,
+    /// The largest file that is searched.
+    pub max_file_bytes: u64,
+    /// What a search does where there is no index.
+    pub indexing: Indexing,
+    /// The folder of manifests that make programs tools.
+    pub tools_dir: Option<PathBuf>,
+    pub tools_dir_set_at: Location,
+    /// The tools folder was set by a configuration that nobody named: it was found in the current folder.
+    pub tools_dir_is_found: bool,
+    pub timeouts: Timeouts,
+    /// Where the timeouts of the file were written, by tool.
+    pub timeouts_set_at: HashMap<String, Location>,
+    /// Where the configuration is, or would be.
+    pub config_file: PathBuf,
+    /// What the server writes for itself, which may lie in the root.
+    pub own_files: Vec<PathBuf>,
+    pub bindings: Vec<Bind>,
+    pub durability: Durability,
+    pub rig: Option<&'static Rig>,
+}
+
+impl Workspace {
+    /// Decides on the workspace.
+    pub fn decide(given: &Given) -> Result<Self, Located<SettingError>> {
+        let timeouts = timeouts(given)?;
+        let given_root = given.get(&ROOT)?;
+        let root_as_given = std::path::absolute(&given_root).unwrap_or_else(|_| given_root.clone());
+        let root = match given_root.canonicalize() {
+            Ok(root) => root,
+            Err(error) => {
+                let error = SettingError::RootNotOpened { root: given_root, error };
+                return Err(given.location(&ROOT).error(error));
+            }
+        };
+        if !root.is_dir() {
+            return Err(given.location(&ROOT).error(SettingError::RootNotAFolder(root)));
+        }
+        Ok(Self {
+            schemas_dir: given.get(&SCHEMAS_DIR)?.find(&root),
+            examples_dir: given.get(&EXAMPLES_DIR)?.find(&root),
+            backend_url: given.get(&BACKEND_URL)?.filter(|url| !url.trim().is_empty()),
+            backend_url_set_at: given.location(&BACKEND_URL),
+            backend_assets_path: given.get(&BACKEND_ASSETS_PATH)?,
+            allow_unvalidated: given.get(&ALLOW_UNVALIDATED)?,
+            max_file_bytes: given.get(&MAX_FILE_BYTES)?,
+            indexing: given.get(&INDEX)?,
+            // Who serves the home folder has not said that the state is to lie in it: there is none then.
+            state_dir: given
+                .get(&STATE_DIR)?
+                .or_else(|| default_state_dir().filter(|state| refuse_inside(&root, state).is_ok())),
+            state_dir_set_at: given.location(&STATE_DIR),
+            tools_dir: given.get(&TOOLS)?,
+            tools_dir_set_at: given.location(&TOOLS),
+            tools_dir_is_found: !given.is_typed(&CONFIG) && !given.is_typed(&TOOLS),
+            timeouts,
+            timeouts_set_at: timeouts_set_at(given),
+            config_file: given.config_file.clone(),
+            own_files: Vec::new(),
+            bindings: given.file.bind.clone(),
+            durability: if given.flags.rig.no_fsync { Durability::Eventual } else { Durability::Synced },
+            rig: rig::wanted(&given.flags.rig),
+            root_as_given,
+            root,
+        })
+    }
+}
+
+/// Why the folder of manifests is refused.
+#[derive(Debug, Error)]
+pub enum ToolsFolderError {
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A repository that brings a configuration and manifests must not have them run by whoever starts a server in it.
+    #[error(
+        "the tools folder {tools} lies beside {config}, which was found in the current folder: what a repository brings \
+         along could run any program; if you trust it, name it with --tools {tools} or --config {config}",
+        tools = tools.display(),
+        config = config.display()
+    )]
+    FoundInRepository { tools: PathBuf, config: PathBuf },
+}
+
+fn timeouts(given: &Given) -> Result<Timeouts, Located<SettingError>> {
+    let mut chosen = Timeouts::default();
+    for (tool, text) in &given.file.timeouts {
+        set_timeout(&mut chosen, tool, text)
+            .map_err(|error| given.file.timeout_location(tool).error(error))?;
+    }
+    for text in given.get(&TIMEOUT)? {
+        let (tool, text) = text.split_once('=').unwrap_or((ALL_TOOLS, &text));
+        set_timeout(&mut chosen, tool, text).map_err(Located::nowhere)?;
+    }
+    Ok(chosen)
+}
+
+fn set_timeout(chosen: &mut Timeouts, tool: &str, text: &str) -> Result<(), SettingError> {
+    let timeout = duration(text).map_err(|error| SettingError::Timeout { tool: tool.to_owned(), error })?;
+    if tool == ALL_TOOLS {
+        chosen.for_all = Some(timeout);
+    } else {
+        chosen.by_tool.insert(tool.to_owned(), timeout);
+    }
+    Ok(())
+}
+
+/// Where the file names the tools that it sets timeouts of.
+fn timeouts_set_at(given: &Given) -> HashMap<String, Location> {
+    let tools = given.file.timeouts.keys();
+    tools.map(|tool| (tool.clone(), given.file.timeout_key_location(tool))).collect()
+}
+
+fn default_state_dir() -> Option<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let from_xdg = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute);
+    let from_home = || Some(std::env::home_dir().and_then(absolute)?.join(".local/state"));
+    Some(from_xdg.or_else(from_home)?.join("pintle"))
+}
+
+impl Workspace {
+    /// The same for a process that ends with its call: nothing is built behind it.
+    pub fn without_background(mut self) -> Self {
+        if self.indexing == Indexing::Auto {
+            self.indexing = Indexing::ScanOnly;
+        }
+        self
+    }
+
+    /// What lies in the root is the workspace's: the tools could read and change Pintle's own files there.
+    pub fn refuse_state_inside_root(&self) -> Result<(), Located<StateError>> {
+        let Some(state_dir) = &self.state_dir else { return Ok(()) };
+        refuse_inside(&self.root, state_dir).map_err(|error| self.state_dir_set_at.error(error))
+    }
+}
+
+impl Workspace {
+    /// Whoever can write a manifest can run any program, so the tools must not reach the folder of manifests.
+    pub fn refuse_tools_inside_root(&self) -> Result<(), Located<ToolsFolderError>> {
+        let Some(tools_dir) = &self.tools_dir else { return Ok(()) };
+        let refused = refuse_folder(tools_dir, &self.root).map_err(ToolsFolderError::from);
+        let refused = refused.and_then(|()| self.refuse_found_tools(tools_dir));
+        refused.map_err(|error| self.tools_dir_set_at.error(error))
+    }
+
+    fn refuse_found_tools(&self, tools_dir: &Path) -> Result<(), ToolsFolderError> {
+        let here = self.config_file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let here = here.unwrap_or(Path::new(".")).canonicalize();
+        if !self.tools_dir_is_found || !here.is_ok_and(|here| is_within(tools_dir, &here)) {
+            return Ok(());
+        }
+        let (tools, config) = (tools_dir.to_owned(), self.config_file.clone());
+        Err(ToolsFolderError::FoundInRepository { tools, config })
+    }
+}
+
+impl Workspace {
+    /// What callers may call the root by.
+    pub fn root_name(&self) -> RootName {
+        RootName::new([self.root.as_path(), self.root_as_given.as_path()])
+    }
+
+    /// The path that the tools have for a place on this machine, once all links are followed, if it lies in the root.
+    pub fn place_in_root(&self, path: &Path) -> Option<WorkspacePath> {
+        self.below_root(&resolve_existing(&follow_links(&std::path::absolute(path).ok()?)))
+    }
+
+    /// The same for the name itself, which may be that of a link.
+    pub fn name_in_root(&self, path: &Path) -> Option<WorkspacePath> {
+        let path = std::path::absolute(path).ok()?;
+        self.below_root(&resolve_existing(path.parent()?).join(path.file_name()?))
+    }
+
+    fn below_root(&self, path: &Path) -> Option<WorkspacePath> {
+        WorkspacePath::parse(path.strip_prefix(&self.root).ok()?.to_str()?).ok()
+    }
+}
+
+fn refuse_inside(root: &Path, state_dir: &Path) -> Result<(), StateError> {
+    let resolved = resolve_existing(&std::path::absolute(state_dir).unwrap_or(state_dir.to_owned()));
+    match resolved.starts_with(root) {
+        true => Err(StateError::InsideRoot { folder: state_dir.to_owned(), root: root.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+/// The real place of a path whose last parts may not exist yet.
+fn resolve_existing(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return real.join(rest);
+        }
+    }
+    path.to_owned()
+}
+
+/// Where a file would come to be that is written by this name, if links lead there and nothing is there yet.
+fn follow_links(path: &Path) -> PathBuf {
+    const MOST: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST {
+        let Ok(target) = path.read_link() else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    path
+}
