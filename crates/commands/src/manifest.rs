@@ -32,7 +32,7 @@ const LONGEST_DESCRIPTION: usize = 2048;
 /// A program as a tool.
 #[derive(Clone, Debug)]
 pub struct Manifest {
-    /// What clients are told of it.
+    /// What clients are shown of it.
     pub definition: ToolDefinition,
     /// The file that it was read from, and its text.
     pub(crate) file: PathBuf,
