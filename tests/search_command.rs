@@ -416,8 +416,13 @@ fn json_is_what_the_tool_answers() {
         (&["nowhere at all"], json!({"query": "nowhere at all"})),
     ] {
         let ended = workspace.run(&[&["search", "--json"], arguments].concat());
-        let answer = workspace.call("search", question.clone());
-        assert_eq!(ended.json(), answer, "{question}");
+        // The hint is looked for within a time, so a busy machine may leave it out of either.
+        let without_hint = |mut answer: Value| {
+            answer.as_object_mut().map(|answer| answer.remove("hint"));
+            answer
+        };
+        let answer = without_hint(workspace.call("search", question.clone()));
+        assert_eq!(without_hint(ended.json()), answer, "{question}");
         let code = if answer["hits"] == json!([]) { 1 } else { 0 };
         assert_eq!(ended.code, Some(code), "{question}");
         assert_eq!(ended.text().lines().count(), 1, "compact in a pipe");
