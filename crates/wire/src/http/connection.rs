@@ -164,3 +164,28 @@ impl Connection {
         self.0.closed.cancel();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::{io::AsyncWriteExt, net::TcpListener};
+
+    /// More than the buffers of two sockets hold.
+    const LARGE: usize = 64 << 20;
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_for_the_write_timeout_is_disconnected() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut client = TcpStream::connect(address).await.expect("connects");
+        let (socket, _) = listener.accept().await.expect("a connection");
+        client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sends");
+        let router = Router::new().route("/", get(|| async { vec![b'x'; LARGE] }));
+        let connection = Connection::new(Instant::now());
+        let write_timeout = Duration::from_millis(100);
+        let serving = serve(socket, router, connection, write_timeout, CancellationToken::new());
+        tokio::time::timeout(Duration::from_secs(60), serving).await.expect("the connection is closed");
+        drop(client);
+    }
+}
