@@ -200,7 +200,8 @@ fn assignment(word: &[u8]) -> Assignment {
     Assignment { name: name.to_vec(), value }
 }
 
-/// A pattern in quotes, and what follows it.
+/// A pattern in quotes, and what follows it. `None` if it is not quoted, or not as git quotes: then the quotes are part
+/// of the pattern.
 fn quoted(line: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = line.strip_prefix(b"\"")?;
     let mut text = Vec::new();
@@ -213,16 +214,21 @@ fn quoted(line: &[u8]) -> Option<(Vec<u8>, &[u8])> {
                 let (escaped, more) = rest.split_first()?;
                 rest = more;
                 text.push(match escaped {
-                    b'n' => b'\n',
+                    b'a' => 0x07,
+                    b'b' => 0x08,
                     b't' => b'\t',
+                    b'n' => b'\n',
+                    b'v' => 0x0b,
+                    b'f' => 0x0c,
                     b'r' => b'\r',
+                    b'\\' | b'"' => *escaped,
                     b'0'..=b'3' => {
                         let (digits, more) = rest.split_at_checked(2)?;
                         rest = more;
                         let digits = [*escaped, digits[0], digits[1]];
                         u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok()?
                     }
-                    other => *other,
+                    _ => return None,
                 });
             }
             byte => text.push(*byte),
@@ -254,6 +260,12 @@ mod tests {
         assert_eq!(conversion("*.c text !text", "a.c"), Conversion::None);
         assert_eq!(conversion("*.c eol=crlf", "a.c"), Conversion::Always);
         assert_eq!(conversion("\"a b\" text", "a b"), Conversion::Always);
+        for (escaped, byte) in [("a", '\u{7}'), ("b", '\u{8}'), ("f", '\u{c}'), ("v", '\u{b}'), ("101", 'A')]
+        {
+            let attributes = format!("\"x\\{escaped}\" text");
+            assert_eq!(conversion(&attributes, &format!("x{byte}")), Conversion::Always, "{escaped}");
+        }
+        assert_eq!(conversion("\"x\\q\" text", "xq"), Conversion::None);
         assert_eq!(conversion("[attr]raw -text\n* text\n*.x raw", "a.x"), Conversion::None);
         assert_eq!(conversion("[attr]a b\n[attr]b a\n* a", "x"), Conversion::None);
         assert_eq!(conversion("!* text\n# * text\n", "x"), Conversion::None);

@@ -59,11 +59,11 @@ fn directory<'a>(repository: &'a Repository, name: &str) -> &'a GitDirectory {
     if is_own { repository.git_dir() } else { repository.common_dir() }
 }
 
-/// Whether this is the name of a ref, and a path that stays where refs are.
+/// Whether this is the full name of a ref by the rules of `git check-ref-format`.
+///
+/// Such a name is also a relative path that stays beneath `refs`, because no component of it begins with a dot.
 fn is_ref(name: &str) -> bool {
-    let is_plain =
-        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\0', '\\', ' ']);
-    name.starts_with("refs/") && name.split('/').all(is_plain)
+    name.starts_with("refs/") && gix_validate::reference::name(name.into()).is_ok()
 }
 
 /// Looks a ref up among those that share one file.
@@ -109,12 +109,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ref_does_not_lead_out_of_its_folder() {
-        assert!(is_ref("refs/heads/a/b-c"));
-        for name in
-            ["HEAD", "refs/../config", "refs/heads/", "refs//x", "/refs/x", "refs/heads/.x", "refs/a b"]
-        {
-            assert!(!is_ref(name), "{name}");
+    fn ref_names_are_those_that_git_accepts() {
+        let names = [
+            "refs/heads/a/b-c",
+            "refs/heads/\u{e9}",
+            "refs/heads/@",
+            "refs/heads/-a",
+            "refs/../config",
+            "refs/heads/",
+            "refs//x",
+            "refs/heads/.x",
+            "refs/heads/x.",
+            "refs/heads/x.lock",
+            "refs/x.lock/y",
+            "refs/a b",
+            "refs/a..b",
+            "refs/a~b",
+            "refs/a^b",
+            "refs/a:b",
+            "refs/a?b",
+            "refs/a*b",
+            "refs/a[b",
+            "refs/a\\b",
+            "refs/a@{b",
+            "refs/a\u{1}b",
+            "refs/a\u{7f}b",
+        ];
+        for name in names {
+            let status = std::process::Command::new("git").args(["check-ref-format", name]).status();
+            assert_eq!(is_ref(name), status.expect("git runs").success(), "{name:?}");
+        }
+        for name in ["HEAD", "/refs/x", "heads/x", "refs/a\0b"] {
+            assert!(!is_ref(name), "{name:?}");
         }
     }
 }
