@@ -26,7 +26,7 @@ use pintle_root::Stamp;
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
 /// Rises with the meaning of what is stored: an index of another version is built anew.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The place of the index of one root.
 #[derive(Clone, Debug)]

@@ -217,12 +217,8 @@ impl Language {
 
     /// The language that a text really is in, where files of two have the same names.
     pub(crate) fn by_content(self, text: &[u8]) -> Self {
-        if self.is_condensed() && is_cplusplus(text) { CPLUSPLUS } else { self }
-    }
-
-    /// Whether there is a shortcut for its texts.
-    pub(crate) fn is_condensed(self) -> bool {
-        self.row().grammar.is_some_and(|grammar| std::ptr::eq(grammar, &languages::c::GRAMMAR))
+        let is_c = self.row().grammar.is_some_and(|grammar| std::ptr::eq(grammar, &languages::c::GRAMMAR));
+        if is_c && is_cplusplus(text) { CPLUSPLUS } else { self }
     }
 
     fn row(self) -> &'static Row {

@@ -4,11 +4,9 @@
 //! functions, types, constants and so on, each a [`Symbol`] with its place.
 //!
 //! A text is parsed with the language's grammar, and the tree is walked only where definitions can be: `rule.rs`
-//! has the words in which a language's table (`languages/`) says where that is. C has a shortcut before the
-//! parser, `condense/`, which leaves out what defines nothing.
+//! has the words in which a language's table (`languages/`) says where that is.
 
 mod budget;
-mod condense;
 mod cplusplus;
 mod grammar;
 mod kind;

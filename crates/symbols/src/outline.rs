@@ -1,7 +1,6 @@
 //! What a text defines.
 
 use crate::budget::{Budget, Stop};
-use crate::condense::condense;
 use crate::grammar::Resolved;
 use crate::language::Language;
 use crate::lines::Lines;
@@ -60,17 +59,6 @@ impl Outliner {
     ///
     /// The text may be anything at all: what cannot be parsed defines nothing.
     pub fn outline(&mut self, language: Language, text: &[u8], has_ended: &dyn Fn() -> bool) -> Outline {
-        self.outline_as(language, text, has_ended, true)
-    }
-
-    /// The same, but with the choice not to take the shortcut.
-    pub(crate) fn outline_as(
-        &mut self,
-        language: Language,
-        text: &[u8],
-        has_ended: &dyn Fn() -> bool,
-        shortcut: bool,
-    ) -> Outline {
         if !language.has_symbols() {
             return Outline::Unsupported;
         }
@@ -78,13 +66,7 @@ impl Outliner {
         if has_ended() {
             return Outline::Interrupted;
         }
-        let (found, stop) = if shortcut && language.is_condensed() {
-            let Some(condensed) = condense(text, has_ended) else { return Outline::Interrupted };
-            let (found, stop) = self.parse(language, condensed.text(), has_ended);
-            (condensed.restore(found), stop)
-        } else {
-            self.parse(language, text, has_ended)
-        };
+        let (found, stop) = self.parse(language, text, has_ended);
         if stop == Some(Stop::Interrupted) {
             return Outline::Interrupted;
         }
