@@ -46,12 +46,12 @@ impl Bindings {
         globs: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, BindError> {
         let bind = |(index, (glob, schema)): (usize, (String, String))| {
-            let error = |is_about_schema| move |problem| BindError { index, is_about_schema, problem };
-            let files = matcher(&glob, &schema).map_err(error(false))?;
+            let error = |is_about_schema, problem| BindError { index, is_about_schema, problem };
+            let files = matcher(&glob, &schema).map_err(|problem| error(false, problem.to_string()))?;
             if assets.schemas().find(&schema).is_none() {
                 let problem = assets.schemas().unknown_message(&schema);
                 let problem = format!("`{glob}` is bound to a schema that is not there: {problem}");
-                return Err(error(true)(problem));
+                return Err(error(true, problem));
             }
             Ok(Binding { files, schema })
         };
@@ -95,24 +95,35 @@ impl Bindings {
     }
 }
 
-fn matcher(glob: &str, schema: &str) -> Result<GlobMatcher, String> {
+/// Why a glob binds no files.
+#[derive(Debug, thiserror::Error)]
+enum GlobProblem {
+    #[error("the binding of `{schema}` has no path")]
+    Missing { schema: String },
+    #[error("`{glob}` cannot bind files: paths begin at the root and have no `..`")]
+    LeadsOut { glob: String },
+    #[error("`{glob}` binds no file; `{folder}/**` binds all files below that folder")]
+    IsFolder { glob: String, folder: String },
+    #[error("`{glob}` cannot bind files: {problem}")]
+    NotAGlob { glob: String, problem: globset::ErrorKind },
+}
+
+fn matcher(glob: &str, schema: &str) -> Result<GlobMatcher, GlobProblem> {
     let pattern = plain_glob(glob, schema)?;
     let built = GlobBuilder::new(&pattern).literal_separator(true).build();
-    let files = built.map_err(|error| format!("`{glob}` cannot bind files: {}", error.kind()))?;
+    let files = built
+        .map_err(|error| GlobProblem::NotAGlob { glob: glob.to_owned(), problem: error.kind().clone() })?;
     Ok(files.compile_matcher())
 }
 
 /// A glob as the paths that it is compared with are: one that is written otherwise would bind nothing.
-fn plain_glob(glob: &str, schema: &str) -> Result<String, String> {
+fn plain_glob(glob: &str, schema: &str) -> Result<String, GlobProblem> {
     let names: Vec<&str> = glob.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
     match names.as_slice() {
-        [] => Err(format!("the binding of `{schema}` has no path")),
-        names if names.contains(&"..") => {
-            Err(format!("`{glob}` cannot bind files: paths begin at the root and have no `..`"))
-        }
+        [] => Err(GlobProblem::Missing { schema: schema.to_owned() }),
+        names if names.contains(&"..") => Err(GlobProblem::LeadsOut { glob: glob.to_owned() }),
         names if glob.ends_with('/') => {
-            let folder = names.join("/");
-            Err(format!("`{glob}` binds no file; `{folder}/**` binds all files below that folder"))
+            Err(GlobProblem::IsFolder { glob: glob.to_owned(), folder: names.join("/") })
         }
         names => Ok(names.join("/")),
     }

@@ -40,6 +40,6 @@ impl BackendConfig {
     /// assert!(problem("assets.example:80").is_some_and(|problem| problem.contains("http")));
     /// ```
     pub fn problem(&self) -> Option<String> {
-        Backend::new(self).err()
+        Backend::new(self).err().map(|problem| problem.to_string())
     }
 }

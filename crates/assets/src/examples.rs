@@ -44,7 +44,7 @@ impl Examples {
                     let example = Example { component, path: path.clone(), listed_path, document };
                     loaded.by_path.insert(path, example);
                 }
-                Err(reason) => warnings.skip(&file.path, &reason),
+                Err(reason) => warnings.skip(&file.path, &reason.to_string()),
             }
         }
         loaded

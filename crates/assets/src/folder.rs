@@ -104,29 +104,50 @@ impl Folder {
     }
 }
 
+/// Why a file or a folder of schemas or examples is skipped.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileProblem {
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+    #[error("it has more than {} MiB", MAX_FILE_BYTES >> 20)]
+    TooLarge,
+    #[error("it is not JSON: {0}")]
+    NotJson(Box<dyn Error + Send + Sync>),
+    #[error("its number at line {line}, column {column} cannot be held exactly")]
+    InexactNumber { line: usize, column: usize },
+    #[error("it is neither an object nor a boolean")]
+    NotASchema,
+    #[error("with it there are more than {MAX_ENTRIES} files and folders to look at")]
+    TooManyEntries,
+    #[error("it is a link that leads nowhere")]
+    BrokenLink,
+    #[error("it is a link that leads out of the folder")]
+    LinkOutside,
+}
+
 impl FoundFile {
     /// The last segment of the path.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Reads and parses the file, or says why not.
-    pub(crate) fn read(&self) -> Result<Value, String> {
+    /// Reads and parses the file.
+    pub(crate) fn read(&self) -> Result<Value, FileProblem> {
         let mut bytes = Vec::new();
         File::open(&self.location)
             .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|error| format!("it cannot be read: {error}"))?;
+            .map_err(FileProblem::Unreadable)?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(format!("it has more than {} MiB", MAX_FILE_BYTES >> 20));
+            return Err(FileProblem::TooLarge);
         }
-        let not_json = |error: &dyn Error| format!("it is not JSON: {error}");
-        let text = str::from_utf8(without_mark(&bytes)).map_err(|error| not_json(&error))?;
-        let value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
+        let text =
+            str::from_utf8(without_mark(&bytes)).map_err(|error| FileProblem::NotJson(error.into()))?;
+        let value = serde_json::from_str(text).map_err(|error| FileProblem::NotJson(error.into()))?;
         match inexact_number(text) {
             None => Ok(value),
             Some(offset) => {
                 let (line, column) = line_and_column(text, offset);
-                Err(format!("its number at line {line}, column {column} cannot be held exactly"))
+                Err(FileProblem::InexactNumber { line, column })
             }
         }
     }
@@ -161,7 +182,10 @@ impl Walk<'_> {
         }
         let entries = match self.entries(folder) {
             Ok(entries) => entries,
-            Err(reason) => return self.warnings.skip(if prefix.is_empty() { "." } else { prefix }, &reason),
+            Err(reason) => {
+                let path = if prefix.is_empty() { "." } else { prefix };
+                return self.warnings.skip(path, &reason.to_string());
+            }
         };
         for entry in entries {
             self.visit(&entry, prefix);
@@ -169,14 +193,11 @@ impl Walk<'_> {
     }
 
     /// The entries of a folder, sorted by name; all of them or none, so that no chance decides which.
-    fn entries(&mut self, folder: &Path) -> Result<Vec<fs::DirEntry>, String> {
-        let unreadable = |error: io::Error| format!("it cannot be read: {error}");
+    fn entries(&mut self, folder: &Path) -> Result<Vec<fs::DirEntry>, FileProblem> {
         let mut entries = Vec::new();
-        for entry in fs::read_dir(folder).map_err(unreadable)? {
-            self.entries_left = self.entries_left.checked_sub(1).ok_or_else(|| {
-                format!("with it there are more than {MAX_ENTRIES} files and folders to look at")
-            })?;
-            entries.push(entry.map_err(unreadable)?);
+        for entry in fs::read_dir(folder)? {
+            self.entries_left = self.entries_left.checked_sub(1).ok_or(FileProblem::TooManyEntries)?;
+            entries.push(entry?);
         }
         entries.sort_by_key(fs::DirEntry::file_name);
         Ok(entries)
@@ -194,7 +215,7 @@ impl Walk<'_> {
         let path = format!("{prefix}{name}");
         let (location, kind) = match self.resolve(entry) {
             Ok(found) => found,
-            Err(reason) => return self.warnings.skip(&path, &reason),
+            Err(reason) => return self.warnings.skip(&path, &reason.to_string()),
         };
         if !kind.is_dir() {
             if name.ends_with(".json") {
@@ -208,17 +229,16 @@ impl Walk<'_> {
     }
 
     /// The real path and kind of an entry, if that lies inside the folder.
-    fn resolve(&self, entry: &fs::DirEntry) -> Result<(PathBuf, fs::FileType), String> {
-        let unreadable = |error: io::Error| format!("it cannot be read: {error}");
-        let kind = entry.file_type().map_err(unreadable)?;
+    fn resolve(&self, entry: &fs::DirEntry) -> Result<(PathBuf, fs::FileType), FileProblem> {
+        let kind = entry.file_type()?;
         if !kind.is_symlink() {
             return Ok((entry.path(), kind));
         }
-        let target = fs::canonicalize(entry.path()).map_err(|_| "it is a link that leads nowhere")?;
+        let target = fs::canonicalize(entry.path()).map_err(|_| FileProblem::BrokenLink)?;
         if !target.starts_with(self.root) {
-            return Err("it is a link that leads out of the folder".into());
+            return Err(FileProblem::LinkOutside);
         }
-        let kind = fs::metadata(&target).map_err(unreadable)?.file_type();
+        let kind = fs::metadata(&target)?.file_type();
         Ok((target, kind))
     }
 
@@ -350,7 +370,8 @@ mod tests {
         write("4-number.json", "[\n\"é\",  12345678901234567890123]".as_bytes());
         let files =
             Folder::open(folder.path()).expect("a folder").json_files(&mut Warnings::about("example"));
-        let read: Vec<_> = files.iter().map(|file| file.read()).collect();
+        let read: Vec<_> =
+            files.iter().map(|file| file.read().map_err(|problem| problem.to_string())).collect();
         assert_eq!(read[0], Ok(serde_json::json!({"a": 1})));
         assert!(
             read[1].as_ref().is_err_and(|reason| reason.starts_with("it is not JSON: ")),

@@ -34,7 +34,15 @@ pub(crate) struct Schema {
     pub(crate) listed_path: String,
     pub(crate) document: Arc<Value>,
     file_uri: Option<String>,
-    compiled: OnceLock<Result<Compiled, String>>,
+    compiled: OnceLock<Result<Compiled, CompileError>>,
+}
+
+/// A schema that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct CompileError {
+    /// In the words of whoever wrote the schemas, without the addresses of files.
+    message: String,
 }
 
 /// What a schema is judged with.
@@ -78,7 +86,7 @@ impl Schema {
     ) -> Vec<Issue> {
         let Compiled { validator, set_aside } = match self.compiled.get_or_init(|| self.compile(library)) {
             Ok(compiled) => compiled,
-            Err(reason) => return vec![Issue::schema_invalid(reason)],
+            Err(error) => return vec![Issue::schema_invalid(&error.message)],
         };
         if let Value::Object(members) = &mut asset {
             // The others keep their order, in which messages quote them.
@@ -98,7 +106,7 @@ impl Schema {
         }
     }
 
-    fn compile(&self, library: &Arc<Library>) -> Result<Compiled, String> {
+    fn compile(&self, library: &Arc<Library>) -> Result<Compiled, CompileError> {
         let draft = match Draft::default().detect(&self.document) {
             Draft::Unknown => Draft::default(),
             known => known,
@@ -110,9 +118,9 @@ impl Schema {
         if let Some(uri) = &self.file_uri {
             options = options.with_base_uri(uri);
         }
-        let validator = options
-            .build(&self.document)
-            .map_err(|error| unlocated(&issue::compile_message(&error), self.folder_uri(), library))?;
+        let validator = options.build(&self.document).map_err(|error| CompileError {
+            message: unlocated(&issue::compile_message(&error), self.folder_uri(), library),
+        })?;
         const MEMBERS: [&str; 2] = [SCHEMA_REF, SCHEMA];
         let base_uri = self.file_uri.as_deref().or_else(|| id_of(&self.document)).unwrap_or(NO_BASE);
         let declared = declared(&self.document, draft, base_uri, library, &MEMBERS);

@@ -7,7 +7,7 @@ use pintle_tool::CallContext;
 use serde_json::Value;
 
 use crate::{
-    folder::{Folder, FoundFile},
+    folder::{FileProblem, Folder, FoundFile},
     issue::Issue,
     names::schema_name,
     references::Library,
@@ -57,7 +57,8 @@ impl Schemas {
         for file in folder.json_files(warnings) {
             match read_schema(&file) {
                 Ok(document) => loaded.add(folder, &file, document, &mut library, warnings),
-                Err(reason) => {
+                Err(problem) => {
+                    let reason = problem.to_string();
                     warnings.skip(&file.path, &reason);
                     let name = schema_name(file.name()).to_owned();
                     loaded.broken.push(BrokenFile { name, path: file.path, reason: reason.into() });
@@ -264,10 +265,10 @@ impl Found {
     }
 }
 
-fn read_schema(file: &FoundFile) -> Result<Arc<Value>, String> {
+fn read_schema(file: &FoundFile) -> Result<Arc<Value>, FileProblem> {
     match file.read()? {
         schema @ (Value::Object(_) | Value::Bool(_)) => Ok(Arc::new(schema)),
-        _ => Err("it is neither an object nor a boolean".into()),
+        _ => Err(FileProblem::NotASchema),
     }
 }
 

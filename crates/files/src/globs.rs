@@ -17,12 +17,12 @@ pub struct Globs {
 
 impl Globs {
     /// A glob with a slash counts from `folder`, or from the root if it begins with a slash or with the path of
-    /// `folder`. `Err` says what is wrong with it.
+    /// `folder`.
     pub fn new(
         glob: &str,
         folder: &WorkspacePath,
         is_folder: impl Fn(&WorkspacePath) -> bool,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ignore::Error> {
         let (not, rest) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
         let rest = rest.strip_prefix("./").unwrap_or(rest);
         let rest = if rest == "." { "/" } else { rest };
@@ -64,10 +64,8 @@ impl Globs {
     }
 }
 
-fn build(glob: &str) -> Result<Override, String> {
-    let mut builder = OverrideBuilder::new("/");
-    let build = |builder: &mut OverrideBuilder| builder.add(glob).and_then(|builder| builder.build());
-    build(&mut builder).map_err(|error| error.to_string())
+fn build(glob: &str) -> Result<Override, ignore::Error> {
+    OverrideBuilder::new("/").add(glob)?.build()
 }
 
 fn has_wildcards(glob: &str) -> bool {

@@ -233,7 +233,7 @@ fn refuse_absolute(
     }
 }
 
-fn bad_glob(problem: &str) -> Fault {
+fn bad_glob(problem: &ignore::Error) -> Fault {
     Fault::new(ErrorCode::InvalidRequest, format!("the glob cannot be used: {problem}"))
         .hint("write it as in .gitignore, such as `*.rs` or `src/**/*.{ts,tsx}`; a character that is meant as it stands goes in brackets, such as `[[]`")
 }

@@ -11,14 +11,14 @@ use serde_json::json;
 use self::{clues::Clues, nearest_line::Near};
 use crate::{
     store::{Source, StoreError},
-    text::{Finder, Line, Occurrence, Sight, lines_to_find, survey},
+    text::{Finder, Line, Occurrence, RangeError, Sight, lines_to_find, survey},
 };
 
 /// How much of a line is shown.
 const SHOWN: usize = 120;
 
-pub(crate) fn bad_range(problem: &str) -> Fault {
-    Fault::new(ErrorCode::InvalidRequest, problem)
+pub(crate) fn bad_range(problem: &RangeError) -> Fault {
+    Fault::new(ErrorCode::InvalidRequest, problem.to_string())
 }
 
 pub(crate) fn not_text(place: u64) -> Fault {

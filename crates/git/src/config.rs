@@ -49,7 +49,7 @@ impl Default for Config {
 impl Config {
     /// Adds what a file of the configuration says.
     pub(crate) fn read(&mut self, text: &[u8]) -> Result<(), Problem> {
-        for Variable { name, value } in variables(text).map_err(damaged)? {
+        for Variable { name, value } in variables(text).map_err(|error| damaged(error.to_string()))? {
             self.set(&name, value.as_deref())?;
         }
         Ok(())
@@ -135,7 +135,14 @@ struct Variable {
     value: Option<String>,
 }
 
-fn variables(text: &[u8]) -> Result<Vec<Variable>, String> {
+/// A line of the file is not written as git writes configurations.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} cannot be understood")]
+struct SyntaxError {
+    line: usize,
+}
+
+fn variables(text: &[u8]) -> Result<Vec<Variable>, SyntaxError> {
     let text = String::from_utf8_lossy(text);
     let mut reader = ConfigReader { rest: text.trim_start_matches('\u{feff}').chars().peekable(), line: 1 };
     let (mut section, mut variables) = (String::new(), Vec::new());
@@ -170,15 +177,15 @@ impl ConfigReader<'_> {
         next
     }
 
-    fn problem(&self) -> String {
-        format!("line {} cannot be understood", self.line)
+    fn problem(&self) -> SyntaxError {
+        SyntaxError { line: self.line }
     }
 
     fn skip_line(&mut self) {
         while !matches!(self.next(), None | Some('\n')) {}
     }
 
-    fn section(&mut self) -> Result<String, String> {
+    fn section(&mut self) -> Result<String, SyntaxError> {
         let mut name = String::new();
         self.next();
         loop {
@@ -212,7 +219,7 @@ impl ConfigReader<'_> {
         key
     }
 
-    fn value(&mut self) -> Result<Option<String>, String> {
+    fn value(&mut self) -> Result<Option<String>, SyntaxError> {
         let is_space = |next: &char| matches!(next, ' ' | '\t' | '\r');
         while self.rest.next_if(is_space).is_some() {}
         match self.next() {
@@ -290,7 +297,8 @@ mod tests {
         for text in ["[core\n", "\n[core]\n = x", "[core]\nx = \"a\n", "[core]\nx y\n", "[core]\nx = \\q\n"] {
             assert!(variables(text.as_bytes()).is_err(), "{text}");
         }
-        assert_eq!(variables(b"\n\n?"), Err("line 3 cannot be understood".into()));
+        assert_eq!(variables(b"\n\n?"), Err(SyntaxError { line: 3 }));
+        assert_eq!(SyntaxError { line: 3 }.to_string(), "line 3 cannot be understood");
     }
 
     #[test]

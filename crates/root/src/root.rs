@@ -29,6 +29,20 @@ pub struct Root {
     path: PathBuf,
 }
 
+/// Why the root cannot be used any more. The texts follow the name of the root.
+#[derive(Debug, thiserror::Error)]
+pub enum RootProblem {
+    /// Nothing is at its path.
+    #[error("is gone: {0}")]
+    Gone(io::Error),
+    /// Its path leads to another folder by now.
+    #[error("is another folder than the one that was opened")]
+    Replaced,
+    /// The process may not list it or enter it.
+    #[error("cannot be read: {0}")]
+    Unreadable(io::Error),
+}
+
 impl Root {
     /// Opens the folder at a path.
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -50,15 +64,16 @@ impl Root {
         handle_path(&self.directory)
     }
 
-    /// Whether the path still leads to the folder that was opened, and that may be read. `Err` says what is wrong.
-    pub fn check(&self) -> Result<(), String> {
-        let here = statat(CWD, &self.path, AtFlags::empty()).map_err(|error| format!("is gone: {error}"))?;
-        let opened = identity(&self.directory).map_err(|error| format!("is gone: {error}"))?;
+    /// Whether the path still leads to the folder that was opened, and that may be read.
+    pub fn check(&self) -> Result<(), RootProblem> {
+        let here =
+            statat(CWD, &self.path, AtFlags::empty()).map_err(|error| RootProblem::Gone(error.into()))?;
+        let opened = identity(&self.directory).map_err(|error| RootProblem::Gone(error.into()))?;
         if (here.st_dev, here.st_ino) != opened {
-            return Err("is another folder than the one that was opened".into());
+            return Err(RootProblem::Replaced);
         }
         accessat(CWD, &self.path, Access::READ_OK | Access::EXEC_OK, AtFlags::empty())
-            .map_err(|error| format!("cannot be read: {error}"))
+            .map_err(|error| RootProblem::Unreadable(error.into()))
     }
 
     /// Opens whatever it is, and returns its resolved path.

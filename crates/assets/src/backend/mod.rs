@@ -28,17 +28,26 @@ pub(crate) struct Backend {
     client: OnceCell<Client>,
 }
 
+/// Why a backend cannot be used. The address is not quoted, because it may hold a password.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AddressProblem {
+    #[error("its address is not a URL: {0}")]
+    NotAUrl(#[from] url::ParseError),
+    #[error("its address does not start with http:// or https://")]
+    OtherScheme,
+    #[error("its address names no host")]
+    NoHost,
+}
+
 impl Backend {
-    /// The backend at an address, or why it cannot be used.
-    pub(crate) fn new(config: &BackendConfig) -> Result<Self, String> {
-        // The address is not quoted: it may hold a password.
-        let mut collection =
-            Url::parse(&config.url).map_err(|error| format!("its address is not a URL: {error}"))?;
+    /// The backend at an address.
+    pub(crate) fn new(config: &BackendConfig) -> Result<Self, AddressProblem> {
+        let mut collection = Url::parse(&config.url)?;
         if !matches!(collection.scheme(), "http" | "https") {
-            return Err("its address does not start with http:// or https://".into());
+            return Err(AddressProblem::OtherScheme);
         }
         if !collection.has_host() {
-            return Err("its address names no host".into());
+            return Err(AddressProblem::NoHost);
         }
         let path = format!(
             "{}/{}",
@@ -107,7 +116,7 @@ mod tests {
     use super::*;
     use crate::testing::http::{Reply, Server};
 
-    fn backend(url: &str, path: &str) -> Result<Backend, String> {
+    fn backend(url: &str, path: &str) -> Result<Backend, AddressProblem> {
         Backend::new(&BackendConfig { url: url.into(), assets_path: path.into() })
     }
 

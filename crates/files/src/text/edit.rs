@@ -5,7 +5,7 @@ use pintle_contract::Fault;
 
 use super::{
     find::{Finder, Occurrence, is_line, lines_of, lines_to_find},
-    range::{known_range, resolve_line, resolve_range},
+    range::{RangeError, known_range, resolve_line, resolve_range},
     survey::{Sight, Survey, Terminator, count_lines, survey},
 };
 use crate::{
@@ -161,7 +161,7 @@ fn ended_lines(text: &str, terminator: Terminator) -> Vec<u8> {
     bytes
 }
 
-fn bad_place(problem: &str, survey: &Survey) -> Fault {
+fn bad_place(problem: &RangeError, survey: &Survey) -> Fault {
     let fault = teach::bad_range(problem);
     if survey.lines == 0 { fault.hint("text.append puts the first lines in") } else { fault }
 }
@@ -200,21 +200,25 @@ mod tests {
         }
     }
 
+    /// The message of an edit that is refused.
+    #[derive(Debug, PartialEq)]
+    struct Refusal(String);
+
     /// What an edit makes of a text, and how many lines it says there are.
-    fn apply(text: &str, edit: Result<Edit, StoreError>) -> Result<(String, u64), String> {
-        let edit = edit.map_err(|error| format!("{error:?}"))?;
+    fn apply(text: &str, edit: Result<Edit, StoreError>) -> Result<(String, u64), Refusal> {
+        let edit = edit.expect("the text can be read");
         assert_eq!(edit.plan.found, Hash::of(text.as_bytes()));
-        let splice = edit.plan.change.map_err(|fault| fault.message.clone())?;
+        let splice = edit.plan.change.map_err(|fault| Refusal(fault.message.clone()))?;
         let (start, end) = (splice.start as usize, (splice.start + splice.removed) as usize);
         let bytes = [&text.as_bytes()[..start], &splice.inserted, &text.as_bytes()[end..]].concat();
         Ok((String::from_utf8(bytes).expect("text"), edit.total_lines))
     }
 
-    fn replaced(text: &str, lines: [i64; 2], old: &str, new: &str) -> Result<String, String> {
+    fn replaced(text: &str, lines: [i64; 2], old: &str, new: &str) -> Result<String, Refusal> {
         apply(text, replace(&Bytes(text.as_bytes()), lines, old, new, &|| false)).map(|(text, _)| text)
     }
 
-    fn inserted(text: &str, line: i64, anchor: &str, content: &str) -> Result<String, String> {
+    fn inserted(text: &str, line: i64, anchor: &str, content: &str) -> Result<String, Refusal> {
         apply(text, insert(&Bytes(text.as_bytes()), line, anchor, content, &|| false)).map(|(text, _)| text)
     }
 
@@ -303,14 +307,14 @@ mod tests {
             ([9, 0], "x", "line 9 is past the last: the file has 5 lines"),
             ([3, 3], "x", "holds no line"),
         ] {
-            let told = replaced(text, lines, old, "z").expect_err(old);
-            assert!(told.contains(expected), "{told}");
+            let Refusal(message) = replaced(text, lines, old, "z").expect_err(old);
+            assert!(message.contains(expected), "{message}");
         }
-        let told = inserted(text, 2, "    let y = 2;", "z").expect_err("another line");
-        assert!(told.contains("line 2 is `    let x = 1;`") && told.contains("at line 3"), "{told}");
-        assert!(inserted("", 1, "", "z").expect_err("empty").contains("empty"));
-        assert!(inserted("a\n", 0, "a", "z").expect_err("no such line").contains("no line 0"));
-        assert!(replaced("", [1, 0], "", "z").expect_err("empty").contains("empty"));
+        let Refusal(message) = inserted(text, 2, "    let y = 2;", "z").expect_err("another line");
+        assert!(message.contains("line 2 is `    let x = 1;`") && message.contains("at line 3"), "{message}");
+        assert!(inserted("", 1, "", "z").expect_err("empty").0.contains("empty"));
+        assert!(inserted("a\n", 0, "a", "z").expect_err("no such line").0.contains("no line 0"));
+        assert!(replaced("", [1, 0], "", "z").expect_err("empty").0.contains("empty"));
     }
 
     /// The lines of a text, in the plainest way: with their ends.

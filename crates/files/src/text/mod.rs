@@ -11,5 +11,6 @@ mod survey;
 
 pub(crate) use edit::{Edit, append, insert, replace};
 pub(crate) use find::{Finder, Occurrence, is_line, lines_to_find};
+pub(crate) use range::RangeError;
 pub(crate) use read::{Read, read};
 pub(crate) use survey::{Line, Sight, survey};

@@ -2,10 +2,25 @@
 
 use std::ops::Range;
 
-/// The lines that `[start, end)` means in a file of `total` lines, counted from 1. `Err` says why it means none.
-pub(crate) fn resolve_range(lines: [i64; 2], total: u64) -> Result<Range<u64>, String> {
+/// Why a range or a line number means nothing in a file of `total` lines.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RangeError {
+    #[error("line {start} is before the first: {}", length(*total))]
+    BeforeFirst { start: i64, total: u64 },
+    #[error("line {start} is past the last: {}", length(*total))]
+    PastLast { start: i64, total: u64 },
+    #[error(
+        "the range [{start}, {end}] holds no line: {}, `end` is exclusive and 0 means the last line included",
+        length(*total)
+    )]
+    Empty { start: i64, end: i64, total: u64 },
+    #[error("there is no line 0; lines are counted from 1, or from -1 at the end")]
+    LineZero,
+}
+
+/// The lines that `[start, end)` means in a file of `total` lines, counted from 1.
+pub(crate) fn resolve_range(lines: [i64; 2], total: u64) -> Result<Range<u64>, RangeError> {
     let [start, end] = lines;
-    let has = told(total);
     let count = i64::try_from(total).unwrap_or(i64::MAX);
     let first = match start {
         0 => 1,
@@ -18,23 +33,21 @@ pub(crate) fn resolve_range(lines: [i64; 2], total: u64) -> Result<Range<u64>, S
         _ => count + 1 + end,
     };
     if first < 1 {
-        return Err(format!("line {start} is before the first: {has}"));
+        return Err(RangeError::BeforeFirst { start, total });
     }
     if first > count {
-        return Err(format!("line {start} is past the last: {has}"));
+        return Err(RangeError::PastLast { start, total });
     }
     if past <= first {
-        return Err(format!(
-            "the range [{start}, {end}] holds no line: {has}, `end` is exclusive and 0 means the last line included"
-        ));
+        return Err(RangeError::Empty { start, end, total });
     }
     Ok(first.unsigned_abs()..past.unsigned_abs())
 }
 
 /// The line that a number means in a file of `total` lines, counted from 1.
-pub(crate) fn resolve_line(line: i64, total: u64) -> Result<u64, String> {
+pub(crate) fn resolve_line(line: i64, total: u64) -> Result<u64, RangeError> {
     match line {
-        0 => Err("there is no line 0; lines are counted from 1, or from -1 at the end".into()),
+        0 => Err(RangeError::LineZero),
         line => resolve_range([line, 0], total).map(|range| range.start),
     }
 }
@@ -46,7 +59,7 @@ pub(crate) fn known_range(lines: [i64; 2]) -> Option<Range<u64>> {
     Some(start..if end == 0 { u64::MAX } else { end })
 }
 
-fn told(total: u64) -> String {
+fn length(total: u64) -> String {
     match total {
         0 => "the file is empty".into(),
         1 => "the file has 1 line".into(),
@@ -91,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_error_says_how_many_lines_there_are() {
-        assert!(resolve_range([9, 0], 3).expect_err("past the end").contains("3 lines"));
-        assert!(resolve_range([1, 0], 0).expect_err("empty").contains("empty"));
+        assert!(resolve_range([9, 0], 3).expect_err("past the end").to_string().contains("3 lines"));
+        assert!(resolve_range([1, 0], 0).expect_err("empty").to_string().contains("empty"));
     }
 }

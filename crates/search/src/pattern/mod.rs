@@ -78,8 +78,7 @@ const SIZE_LIMIT: usize = 32 << 20;
 const AUTOMATON_LIMIT: usize = 32 << 20;
 
 impl Pattern {
-    /// `Err` says what is wrong with the query.
-    pub(crate) fn new(query: &str, meaning: Meaning) -> Result<Self, String> {
+    pub(crate) fn new(query: &str, meaning: Meaning) -> Result<Self, PatternError> {
         let Meaning { syntax, case, is_word } = meaning;
         let expression = match syntax {
             Syntax::Literal => regex_syntax::escape(query),
@@ -95,8 +94,7 @@ impl Pattern {
         let is_literal = syntax == Syntax::Literal || !query.contains(is_meta_character);
         let is_plain = is_literal && !query.contains(['\n', '\0']);
         if !is_plain {
-            let made = matcher_of(&expression, is_insensitive, is_word)
-                .map_err(|error| explain(&error.to_string()))?;
+            let made = matcher_of(&expression, is_insensitive, is_word)?;
             let _ = matcher.set(made);
         }
         // A match that is a word is a match all the same, so what each of those must have holds for it, too.
@@ -190,11 +188,25 @@ fn matcher_of(
         .build(expression)
 }
 
-fn explain(problem: &str) -> String {
-    if problem.contains("\\n") || problem.contains("\"\\n\"") {
-        return "a match cannot reach over the end of a line; search for a part of one line".into();
+/// Why a query cannot be searched for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PatternError {
+    #[error("a match cannot reach over the end of a line; search for a part of one line")]
+    LineEnd,
+    /// In the words of the compiler of expressions.
+    #[error("{0}")]
+    Expression(String),
+}
+
+impl From<grep_regex::Error> for PatternError {
+    fn from(error: grep_regex::Error) -> Self {
+        let message = error.to_string();
+        // The compiler has one kind of error for all bytes that an expression may not match.
+        match message.contains("\\n") {
+            true => Self::LineEnd,
+            false => Self::Expression(message.trim().to_owned()),
+        }
     }
-    problem.trim().to_owned()
 }
 
 #[cfg(test)]

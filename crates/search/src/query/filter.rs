@@ -14,21 +14,21 @@ pub(crate) struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// `Err` says what is wrong with a glob.
+    /// Fails if something is wrong with a glob.
     pub(crate) fn new(
         scopes: &'a Scopes,
         globs: &[String],
         is_folder: impl Fn(&str) -> bool,
         language: Option<Language>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ignore::Error> {
         let globs = match globs {
             [] => None,
             globs => {
                 let mut builder = OverrideBuilder::new("/");
                 for glob in globs {
-                    builder.add(&meant(glob, &is_folder)).map_err(|error| error.to_string())?;
+                    builder.add(&meant(glob, &is_folder))?;
                 }
-                Some(builder.build().map_err(|error| error.to_string())?)
+                Some(builder.build()?)
             }
         };
         Ok(Self { scopes, globs, language })
