@@ -4,6 +4,7 @@
 //! another's value, so the operations may be applied in any order; they are sorted to be the same
 //! every time.
 
+use pintle_contract::pointer_segment;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -90,7 +91,7 @@ fn diff_members<'a>(
     patch: &mut Vec<PatchOperation>,
     pending: &mut Vec<(String, &'a Value, &'a Value)>,
 ) {
-    let member_path = |key: &str| format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+    let member_path = |key: &str| format!("{path}/{}", pointer_segment(key));
     for (key, value) in base {
         match new.get(key) {
             Some(other) => pending.push((member_path(key), value, other)),

@@ -8,6 +8,7 @@ use std::{
 };
 
 use jsonschema::{ValidationError, error::ValidationErrorKind};
+use pintle_contract::pointer_segment;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -78,7 +79,7 @@ impl Issue {
     pub(crate) fn culprit(&self) -> Cow<'_, str> {
         match &self.unexpected {
             Some(member) => {
-                let member = member.replace('~', "~0").replace('/', "~1");
+                let member = pointer_segment(member);
                 Cow::Owned(format!("{}/{member}", self.path))
             }
             None => Cow::Borrowed(&self.path),

@@ -5,6 +5,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use pintle_contract::pointer_segment;
+
 /// The line and column (both from 1, the column in characters) of the value that a JSON pointer names.
 ///
 /// ```
@@ -142,7 +144,7 @@ impl<'p> Scanner<'_, 'p> {
             None => {
                 self.peek()?;
                 let key = self.string()?;
-                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                pointer.push_str(&pointer_segment(&key));
                 self.peek()?;
                 self.take(b':')?;
             }
@@ -270,7 +272,7 @@ mod tests {
                     .for_each(|(index, item)| pointers(item, format!("{prefix}/{index}"), out));
             }
             Value::Object(members) => members.iter().for_each(|(key, member)| {
-                let key = key.replace('~', "~0").replace('/', "~1");
+                let key = pointer_segment(key);
                 pointers(member, format!("{prefix}/{key}"), out);
             }),
             _ => {}

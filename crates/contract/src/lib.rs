@@ -14,6 +14,7 @@ mod meant;
 mod nearest;
 mod number;
 mod path;
+mod pointer;
 mod root_name;
 
 pub use access::{Access, Need, ScopeError, ScopeProblem, Scopes, Verb};
@@ -26,4 +27,5 @@ pub use meant::meant_by;
 pub use nearest::nearest;
 pub use number::{decimal, inexact_number};
 pub use path::{PathProblem, WorkspacePath};
+pub use pointer::pointer_segment;
 pub use root_name::RootName;

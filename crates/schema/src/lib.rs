@@ -10,7 +10,9 @@ use std::{
 
 use jsonschema::{Validator, error::ValidationErrorKind};
 use parking_lot::Mutex;
-use pintle_contract::{ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_IO_SCHEMA, fingerprint, meant_by};
+use pintle_contract::{
+    ENVELOPE_SCHEMA, Fault, Fingerprint, Stage, TOOL_IO_SCHEMA, fingerprint, meant_by, pointer_segment,
+};
 use serde_json::{Value, json};
 
 /// Schemas by fingerprint: tools that share a schema share its validator.
@@ -150,7 +152,7 @@ impl CompiledSchema {
                 unexpected
                     .iter()
                     .map(|name| Mismatch {
-                        path: format!("{path}/{}", escape(name)),
+                        path: format!("{path}/{}", pointer_segment(name)),
                         message: unknown_member(name, noun, &known),
                         is_unknown_member: true,
                     })
@@ -194,11 +196,6 @@ fn shorten(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// A member name as a segment of a JSON pointer.
-fn escape(segment: &str) -> String {
-    segment.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]
