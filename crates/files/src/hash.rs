@@ -16,16 +16,9 @@ impl Hash {
 
     /// Reads a hash as it is written: 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
-        let text = text.as_bytes();
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         let mut bytes = [0; 32];
-        if text.len() != 2 * bytes.len() {
-            return None;
-        }
-        for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Self(bytes))
+        let decoded = base16ct::mixed::decode(text, &mut bytes).ok()?;
+        (decoded.len() == bytes.len()).then_some(Self(bytes))
     }
 
     /// The hash as it is stored.
@@ -41,7 +34,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:x}", base16ct::HexDisplay(&self.0))
     }
 }
 

@@ -26,15 +26,9 @@ impl ObjectId {
 
     /// A name that is written as hexadecimal digits, and nothing else.
     pub(crate) fn from_digits(digits: &[u8], kind: HashKind) -> Option<Self> {
-        if digits.len() != kind.length() * 2 {
-            return None;
-        }
         let mut id = Self { bytes: [0; LONGEST], kind };
-        for (byte, pair) in id.bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |at: usize| (pair[at] as char).to_digit(16);
-            *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
-        }
-        Some(id)
+        let decoded = base16ct::mixed::decode(digits, &mut id.bytes).ok()?;
+        (decoded.len() == kind.length()).then_some(id)
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
@@ -44,7 +38,7 @@ impl ObjectId {
 
 impl Display for ObjectId {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        write!(formatter, "{:x}", base16ct::HexDisplay(self.as_bytes()))
     }
 }
 

@@ -8,7 +8,7 @@ use pintle_root::Root;
 use pintle_symbols::{Language, Outliner};
 use sha2::{Digest, Sha256};
 
-use super::{Around, Cursor, Filter, Hit, context, hit::cut_text, text::hex};
+use super::{Around, Cursor, Filter, Hit, context, hit::cut_text};
 use crate::{
     build::{RANKED_LIMIT, definitions},
     index::{Index, Place},
@@ -121,7 +121,7 @@ pub(super) fn read(root: &Root, path: &[u8]) -> Option<Text> {
     if bytes.len() as u64 > RANKED_LIMIT {
         return None;
     }
-    let hash = hex(&Sha256::digest(&bytes));
+    let hash = base16ct::lower::encode_string(&Sha256::digest(&bytes));
     Some(Text { bytes, hash })
 }
 

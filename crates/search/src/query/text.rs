@@ -138,20 +138,10 @@ impl Gather for HitCollector<'_> {
     }
 
     fn end_file(&mut self, mark: usize, stamp: Stamp, hash: [u8; 32]) {
-        let hash = hex(&hash);
+        let hash = base16ct::lower::encode_string(&hash);
         for found in &mut self.found[mark..] {
             found.hit.hash.clone_from(&hash);
             found.stamp = stamp;
         }
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
