@@ -1,6 +1,10 @@
 //! From Rust types to the schemas that clients see.
 
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use schemars::{
+    JsonSchema, Schema, SchemaGenerator,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, Transform},
+};
 use serde_json::{Value, json};
 
 /// A self-contained object schema: MCP wants `type: object` at the root, and clients differ in how
@@ -13,8 +17,10 @@ pub(crate) fn schema_of<T: JsonSchema>(schema_use: SchemaUse) -> Value {
         SchemaUse::Input => settings,
         SchemaUse::Output => settings.for_serialize(),
     };
-    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>().to_value();
-    drop_rust_formats(&mut schema, schema_use);
+    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
+    RecursiveTransform(|schema: &mut Schema| bounds_for_rust_formats(schema, schema_use))
+        .transform(&mut schema);
+    let mut schema = schema.to_value();
     if let Value::Object(map) = &mut schema {
         map.remove("title");
         map.remove("description");
@@ -41,32 +47,23 @@ pub(crate) enum SchemaUse {
 ///
 /// No bound is beyond 2^53, up to which a JavaScript number is exact: clients would pass on a rounded one, and model
 /// APIs refuse a whole request for a bound that is no 64-bit integer.
-fn drop_rust_formats(schema: &mut Value, schema_use: SchemaUse) {
+fn bounds_for_rust_formats(schema: &mut Schema, schema_use: SchemaUse) {
     const LARGEST: i64 = (1 << 53) - 1;
-    match schema {
-        Value::Object(map) => {
-            let wide = |bound: Value| matches!(schema_use, SchemaUse::Input).then_some(bound);
-            let limits = match map.get("format").and_then(Value::as_str) {
-                Some("uint8") => Some((Some(json!(0)), Some(json!(u8::MAX)))),
-                Some("uint16") => Some((Some(json!(0)), Some(json!(u16::MAX)))),
-                Some("uint32") => Some((Some(json!(0)), Some(json!(u32::MAX)))),
-                Some("uint64" | "uint") => Some((Some(json!(0)), wide(json!(LARGEST)))),
-                Some("int32") => Some((Some(json!(i32::MIN)), Some(json!(i32::MAX)))),
-                Some("int64" | "int") => Some((wide(json!(-LARGEST)), wide(json!(LARGEST)))),
-                _ => None,
-            };
-            if let Some((minimum, maximum)) = limits {
-                map.remove("format");
-                for (name, limit) in [("minimum", minimum), ("maximum", maximum)] {
-                    if let Some(limit) = limit {
-                        map.entry(name).or_insert(limit);
-                    }
-                }
-            }
-            map.values_mut().for_each(|schema| drop_rust_formats(schema, schema_use));
+    let wide = |bound: Value| matches!(schema_use, SchemaUse::Input).then_some(bound);
+    let (minimum, maximum) = match schema.get("format").and_then(Value::as_str) {
+        Some("uint8") => (Some(json!(0)), Some(json!(u8::MAX))),
+        Some("uint16") => (Some(json!(0)), Some(json!(u16::MAX))),
+        Some("uint32") => (Some(json!(0)), Some(json!(u32::MAX))),
+        Some("uint64" | "uint") => (Some(json!(0)), wide(json!(LARGEST))),
+        Some("int32") => (Some(json!(i32::MIN)), Some(json!(i32::MAX))),
+        Some("int64" | "int") => (wide(json!(-LARGEST)), wide(json!(LARGEST))),
+        _ => return,
+    };
+    schema.remove("format");
+    for (name, limit) in [("minimum", minimum), ("maximum", maximum)] {
+        if let (Some(limit), None) = (limit, schema.get(name)) {
+            schema.insert(name.to_owned(), limit);
         }
-        Value::Array(items) => items.iter_mut().for_each(|schema| drop_rust_formats(schema, schema_use)),
-        _ => {}
     }
 }
 
