@@ -1,25 +1,36 @@
-//! Numbers as bits: a writer and a reader, lowest bit first.
+//! Numbers as bits and as bytes: a writer and a reader of bits, lowest bit first, and LEB128 varints.
 //!
-//! The reader never fails. Behind the end it reads zeros, and [`BitReader::is_overrun`] tells; whoever
+//! The reader of bits never fails. Past the end it reads zeros, and [`BitReader::is_overrun`] reports that; whoever
 //! reads a count bounds it before looping over it.
 
 /// Quotients of this size and more are written as this many zeros and then the number in full.
 const ESCAPE: u32 = 32;
 /// How many bits a number may have.
-pub(crate) const MAX_BITS: u32 = 56;
+pub const MAX_BITS: u32 = 56;
 
 /// Writes bits into a vector of bytes.
 #[derive(Default)]
-pub(crate) struct BitWriter {
+pub struct BitWriter {
     bytes: Vec<u8>,
     pending: u64,
     filled: u32,
 }
 
 impl BitWriter {
+    /// Writes after the bytes that are there.
+    pub fn after(bytes: Vec<u8>) -> Self {
+        Self { bytes, pending: 0, filled: 0 }
+    }
+
+    /// All bytes; the last one is filled with zeros.
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        self.align();
+        self.bytes
+    }
+
     /// Writes the low `width` bits of a value; at most [`MAX_BITS`].
     #[inline]
-    pub(crate) fn put(&mut self, value: u64, width: u32) {
+    pub fn put(&mut self, value: u64, width: u32) {
         debug_assert!(width <= MAX_BITS && value >> width == 0);
         self.pending |= value << self.filled;
         self.filled += width;
@@ -148,6 +159,31 @@ impl<'a> BitReader<'a> {
     }
 }
 
+/// Appends a number in LEB128: seven bits a byte, the lowest first.
+#[inline]
+pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes a number in LEB128 off the front; `None` if it does not end, or not within ten bytes.
+#[inline]
+pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
 /// The parameter with which [`BitWriter::put_rice`] writes values of this sum and number about shortest.
 pub(crate) fn rice_parameter(sum: u64, count: u64) -> u32 {
     // The mean times ln 2, rounded down to a power of two.
@@ -191,6 +227,26 @@ mod tests {
         }
         assert_eq!(reader.align(), bytes.len());
         assert!(!reader.is_overrun());
+    }
+
+    #[test]
+    fn varints_are_read_back_and_what_does_not_end_is_refused() {
+        for value in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, u64::MAX] {
+            let mut bytes = Vec::new();
+            push_varint(&mut bytes, value);
+            assert_eq!(take_varint(&mut &bytes[..bytes.len() - 1]), None);
+            bytes.push(7);
+            let mut rest = &bytes[..];
+            assert_eq!((take_varint(&mut rest), rest), (Some(value), &[7][..]));
+        }
+        assert_eq!(take_varint(&mut &[0xff; 20][..]), None);
+    }
+
+    #[test]
+    fn bits_are_written_after_what_is_there() {
+        let mut writer = BitWriter::after(vec![9]);
+        writer.put(5, 3);
+        assert_eq!(writer.into_bytes(), [9, 5]);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! No bytes make reading an index panic or run on; whether they are the right ones is for a checksum to
 //! say, which is the caller's.
 
-mod bits;
+pub mod bits;
 mod malformed;
 mod names;
 mod runs;

@@ -8,6 +8,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::bits::take_varint;
+
 /// A run is written in pieces of about this size.
 const PIECE: usize = 256 << 10;
 /// A reader has at least this much buffer, and no single thing that it reads is longer than half of it.
@@ -151,19 +153,10 @@ impl RunReader<'_> {
     #[inline]
     pub(crate) fn varint(&mut self) -> io::Result<u64> {
         self.prepare(10)?;
-        let (mut value, mut shift) = (0, 0);
-        while let Some(&byte) = self.buffer.get(self.position) {
-            self.position += 1;
-            value |= u64::from(byte & 0x7f) << shift;
-            shift += 7;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-            if shift > 63 {
-                break;
-            }
-        }
-        Err(io::ErrorKind::UnexpectedEof.into())
+        let mut rest = self.buffer.get(self.position..).unwrap_or_default();
+        let value = take_varint(&mut rest).ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.position = self.buffer.len() - rest.len();
+        Ok(value)
     }
 
     /// The next bytes; not more than half the smallest buffer.
@@ -185,19 +178,10 @@ impl RunReader<'_> {
     }
 }
 
-/// Appends a number, seven bits a byte.
-#[inline]
-pub(crate) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bits::push_varint;
 
     fn round_trip(scratch: Option<&Path>) {
         let mut runs = Runs::new(scratch);

@@ -1,18 +1,13 @@
 //! Looking into many files on several threads, and taking what they have in order.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-};
-
 use crate::{
     build::threads,
     index::Index,
     jobs::Jobs,
     look::{Changed, Gather, Job, Looked, Looker},
+    ordered::run_in_order,
     segment::Torn,
 };
-use parking_lot::{Condvar, Mutex};
 
 /// How many blocks are looked at in one go.
 const CHUNK: usize = 48;
@@ -84,7 +79,6 @@ fn look_with_threads<'a, G: Gather>(
     some: &(impl Fn(&mut Looker<'a>, &[Job<'_>]) -> Result<(G, usize), Torn> + Sync),
     take: &mut impl FnMut(G) -> bool,
 ) -> Result<bool, Torn> {
-    let queue = Queue::new();
     let all = |looker: &mut Looker<'a>, mut jobs: &[Job<'_>]| -> Result<Vec<G>, Torn> {
         let mut pieces = Vec::new();
         while !jobs.is_empty() {
@@ -95,25 +89,13 @@ fn look_with_threads<'a, G: Gather>(
         }
         Ok(pieces)
     };
-    let run = |looker: &mut Looker<'a>| {
-        while let Some(number) = queue.begin(chunks.len()) {
-            queue.end(number, all(looker, chunks[number]));
-        }
-    };
-    let run = &run;
-    std::thread::scope(|scope| {
-        for looker in lookers {
-            scope.spawn(move || run(looker));
-        }
-        // Whatever happens, the threads must not wait for somebody who is gone.
-        let _stop = Stop(&queue);
-        for number in 0..chunks.len() {
-            if !queue.wait_for(number)?.into_iter().all(&mut *take) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    })
+    run_in_order(
+        lookers,
+        chunks.len(),
+        AHEAD,
+        |looker, number| all(looker, chunks[number]),
+        |pieces| Ok(pieces?.into_iter().all(&mut *take)),
+    )
 }
 
 /// Jobs in chunks of about the same weight.
@@ -132,70 +114,4 @@ fn chunks<'j, 'a>(jobs: &'j [Job<'a>]) -> Vec<&'j [Job<'a>]> {
         chunks.push(&jobs[start..]);
     }
     chunks
-}
-
-/// What is begun, done and taken.
-struct Queue<G> {
-    next: AtomicUsize,
-    is_stopped: AtomicBool,
-    done: Mutex<Done<G>>,
-    changed: Condvar,
-}
-
-struct Done<G> {
-    results: BTreeMap<usize, Result<G, Torn>>,
-    taken: usize,
-}
-
-impl<G> Queue<G> {
-    fn new() -> Self {
-        Self {
-            next: AtomicUsize::new(0),
-            is_stopped: AtomicBool::new(false),
-            done: Mutex::new(Done { results: BTreeMap::new(), taken: 0 }),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// The number of a chunk to be worked on; waits while too much is not yet taken.
-    fn begin(&self, count: usize) -> Option<usize> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if number >= count {
-            return None;
-        }
-        let mut done = self.done.lock();
-        while number >= done.taken + AHEAD && !self.is_stopped.load(Ordering::Relaxed) {
-            self.changed.wait(&mut done);
-        }
-        (!self.is_stopped.load(Ordering::Relaxed)).then_some(number)
-    }
-
-    fn end(&self, number: usize, result: Result<G, Torn>) {
-        let mut done = self.done.lock();
-        done.results.insert(number, result);
-        self.changed.notify_all();
-    }
-
-    fn wait_for(&self, number: usize) -> Result<G, Torn> {
-        let mut done = self.done.lock();
-        loop {
-            if let Some(result) = done.results.remove(&number) {
-                done.taken = number + 1;
-                self.changed.notify_all();
-                return result;
-            }
-            self.changed.wait(&mut done);
-        }
-    }
-}
-
-/// Stops the threads of a queue when it goes out of scope.
-struct Stop<'a, G>(&'a Queue<G>);
-
-impl<G> Drop for Stop<'_, G> {
-    fn drop(&mut self) {
-        let _done = self.0.done.lock();
-        self.0.is_stopped.store(true, Ordering::Relaxed);
-        self.0.changed.notify_all();
-    }
 }

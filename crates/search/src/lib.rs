@@ -18,6 +18,7 @@ mod index;
 mod jobs;
 mod live;
 mod look;
+mod ordered;
 mod pattern;
 mod plain_file;
 mod query;

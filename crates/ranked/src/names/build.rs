@@ -6,7 +6,8 @@
 use super::Definition;
 use super::block::{LONGEST_NAME, SectionWriter};
 use super::order::{compare, leading};
-use crate::runs::{RunReader, Runs, push_varint};
+use crate::bits::push_varint;
+use crate::runs::{RunReader, Runs};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;

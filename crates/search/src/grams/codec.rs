@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use pintle_ranked::bits::{BitWriter, push_varint, take_varint};
+
 /// The parameter that stands for a bitmap.
 const BITMAP: u8 = 63;
 /// No gap between 32-bit numbers needs a larger parameter.
@@ -13,7 +15,7 @@ const LARGEST_PARAMETER: u8 = 31;
 
 /// Appends a list: ascending numbers, each below `bound`. A list is never empty.
 pub(crate) fn encode(list: &[u32], bound: u32, out: &mut Vec<u8>) {
-    put_varint(list.len() as u64, out);
+    push_varint(out, list.len() as u64);
     let parameter = best_parameter(list, bound);
     let length = gap_bits(list, parameter).div_ceil(8);
     let bitmap = bound.div_ceil(8) as usize;
@@ -27,7 +29,7 @@ pub(crate) fn encode(list: &[u32], bound: u32, out: &mut Vec<u8>) {
         return;
     }
     out.push(parameter);
-    let mut bits = BitWriter { out, held: 0, count: 0 };
+    let mut bits = BitWriter::after(std::mem::take(out));
     for gap in gaps(list) {
         let lifted = u64::from(gap) + (1 << parameter);
         let width = 63 - lifted.leading_zeros();
@@ -36,7 +38,7 @@ pub(crate) fn encode(list: &[u32], bound: u32, out: &mut Vec<u8>) {
         bits.put(1 << zeros, zeros + 1);
         bits.put(lifted & !(1 << width), width);
     }
-    bits.finish();
+    *out = bits.into_bytes();
 }
 
 /// A list as it lies in the index, read window by window. Whatever the bytes are, reading them ends, and gives
@@ -193,31 +195,6 @@ fn best_parameter(list: &[u32], bound: u32) -> u8 {
     (guess.saturating_sub(3)..=(guess + 1).min(LARGEST_PARAMETER)).min_by_key(length).unwrap_or(guess)
 }
 
-struct BitWriter<'a> {
-    out: &'a mut Vec<u8>,
-    held: u64,
-    count: u32,
-}
-
-impl BitWriter<'_> {
-    /// At most 32 bits at a time, lowest first.
-    fn put(&mut self, bits: u64, width: u32) {
-        self.held |= bits << self.count;
-        self.count += width;
-        while self.count >= 8 {
-            self.out.push(self.held as u8);
-            self.held >>= 8;
-            self.count -= 8;
-        }
-    }
-
-    fn finish(self) {
-        if self.count > 0 {
-            self.out.push(self.held as u8);
-        }
-    }
-}
-
 struct BitReader<'a> {
     bytes: &'a [u8],
     held: u64,
@@ -266,29 +243,6 @@ impl BitReader<'_> {
         self.held >>= count;
         self.count -= count;
     }
-}
-
-/// Appends a number in as few bytes as it needs, seven bits each.
-pub(crate) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// Takes a number off the front.
-pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

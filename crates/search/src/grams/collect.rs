@@ -11,7 +11,9 @@ use std::{
     path::PathBuf,
 };
 
-use super::{GRAMS, Gram, codec::put_varint};
+use pintle_ranked::bits::push_varint;
+
+use super::{GRAMS, Gram};
 use crate::plain_file::create_private;
 
 /// What stands before the first byte of a block.
@@ -94,13 +96,13 @@ impl Collector {
             let mut previous_key = 0;
             for postings in bucket.chunk_by(|one, next| one >> 16 == next >> 16) {
                 let key = postings[0] >> 16;
-                put_varint(u64::from(key - previous_key), &mut bytes);
+                push_varint(&mut bytes, u64::from(key - previous_key));
                 previous_key = key;
-                put_varint(postings.len() as u64, &mut bytes);
+                push_varint(&mut bytes, postings.len() as u64);
                 let mut next = 0;
                 for posting in postings {
                     let block = posting & 0xffff;
-                    put_varint(u64::from(block - next), &mut bytes);
+                    push_varint(&mut bytes, u64::from(block - next));
                     next = block + 1;
                 }
             }
