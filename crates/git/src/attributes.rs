@@ -11,11 +11,11 @@ use crate::{
     repository::Repository,
 };
 
-/// More than anybody writes.
+/// The largest file of attributes that is read.
 const LIMIT: u64 = 4 << 20;
-/// As many folders are remembered.
+/// The attributes of at most so many folders are cached.
 const MOST_FOLDERS: usize = 4096;
-/// Macros may name macros.
+/// How deep macros may be nested.
 const DEEPEST_MACRO: usize = 8;
 const NAME: &[u8] = b".gitattributes";
 
@@ -30,11 +30,11 @@ pub(crate) enum Conversion {
     Text,
 }
 
-/// What is known of the attributes in a work tree. It is read where it is asked for.
+/// The attributes of a work tree. Files are read when a path needs them.
 pub(crate) struct Attributes<'a> {
     repository: &'a Repository,
     folders: HashMap<Vec<u8>, Arc<Rules>>,
-    /// Those of the repository, which go before all others.
+    /// Those of `info/attributes`, which take precedence over all others.
     own: Option<Arc<Rules>>,
 }
 
@@ -53,7 +53,7 @@ struct Assignment {
 enum Value {
     Set,
     Unset,
-    /// As if nothing had been said.
+    /// As if no rule had set it.
     Unspecified,
     Text(Vec<u8>),
 }
@@ -65,21 +65,22 @@ impl<'a> Attributes<'a> {
 
     /// How the line endings of a file are converted.
     pub(crate) fn conversion(&mut self, path: &[u8]) -> Result<Conversion, Problem> {
-        let lists = self.lists(path)?;
+        let rule_files = self.rule_files_of(path)?;
         let mut found = AttributeFiles::default();
-        for (depth, rules) in &lists {
+        for (depth, rules) in &rule_files {
             let own = path.get(*depth..).unwrap_or_default();
             for (_, assignments) in
                 rules.rules.iter().rev().filter(|(pattern, _)| pattern.matches(own, false))
             {
-                found.take(assignments, &lists, 0);
+                found.take(assignments, &rule_files, 0);
             }
         }
         Ok(found.conversion(self.repository.config.auto_crlf))
     }
 
-    /// What applies to a path, the strongest first, with how many bytes of the path are the folder it was written in.
-    fn lists(&mut self, path: &[u8]) -> Result<Vec<(usize, Arc<Rules>)>, Problem> {
+    /// The rules that apply to a path, by descending precedence, each with the number of bytes of the path that are the
+    /// folder of its file.
+    fn rule_files_of(&mut self, path: &[u8]) -> Result<Vec<(usize, Arc<Rules>)>, Problem> {
         let own = match &self.own {
             Some(own) => Arc::clone(own),
             None => {
@@ -87,12 +88,12 @@ impl<'a> Attributes<'a> {
                 Arc::clone(self.own.insert(Arc::new(parse(&text))))
             }
         };
-        let mut lists = vec![(0, own)];
+        let mut rule_files = vec![(0, own)];
         let slashes = memchr::memrchr_iter(b'/', path).map(|slash| slash + 1);
         for depth in slashes.chain([0]) {
-            lists.push((depth, self.folder(&path[..depth])?));
+            rule_files.push((depth, self.folder(&path[..depth])?));
         }
-        Ok(lists)
+        Ok(rule_files)
     }
 
     fn folder(&mut self, path: &[u8]) -> Result<Arc<Rules>, Problem> {
@@ -100,7 +101,7 @@ impl<'a> Attributes<'a> {
             return Ok(Arc::clone(rules));
         }
         let opened = self.repository.work_tree().open_folder(path.strip_suffix(b"/").unwrap_or(path));
-        // As in git, neither a link nor what cannot be read says anything.
+        // As in git, a link and a file that cannot be read count as no file.
         let rules = match opened.and_then(|folder| open_file_in(folder, NAME)) {
             Ok(file) => parse(&read_all(&file, &name_of(&[path, NAME].concat()), LIMIT)?),
             Err(_) => Rules::default(),
@@ -123,16 +124,16 @@ struct AttributeFiles {
 }
 
 impl AttributeFiles {
-    fn take(&mut self, assignments: &[Assignment], lists: &[(usize, Arc<Rules>)], depth: usize) {
+    fn take(&mut self, assignments: &[Assignment], rule_files: &[(usize, Arc<Rules>)], depth: usize) {
         for Assignment { name, value } in assignments.iter().rev() {
             match &name[..] {
                 b"text" => drop(self.text.get_or_insert_with(|| value.clone())),
                 b"crlf" => drop(self.crlf.get_or_insert_with(|| value.clone())),
                 b"eol" => drop(self.eol.get_or_insert_with(|| value.clone())),
                 name if *value == Value::Set && depth < DEEPEST_MACRO => {
-                    let own = lists.iter().find_map(|(_, rules)| rules.macros.get(name));
+                    let own = rule_files.iter().find_map(|(_, rules)| rules.macros.get(name));
                     match own {
-                        Some(assignments) => self.take(assignments, lists, depth + 1),
+                        Some(assignments) => self.take(assignments, rule_files, depth + 1),
                         None if name == b"binary" => drop(self.text.get_or_insert(Value::Unset)),
                         None => {}
                     }
@@ -179,7 +180,7 @@ fn parse(text: &[u8]) -> Rules {
         let assignments = words.map(assignment).collect();
         match first.strip_prefix(MACRO) {
             Some(name) => drop(rules.macros.insert(name.to_vec(), assignments)),
-            // Git does not take patterns that take something back.
+            // Git has no negated patterns here.
             None if first.starts_with(b"!") => {}
             None => rules.rules.push((Pattern::new(&first), assignments)),
         }
@@ -241,11 +242,11 @@ mod tests {
     use super::*;
 
     fn conversion(text: &str, path: &str) -> Conversion {
-        let lists = vec![(0, Arc::new(parse(text.as_bytes())))];
+        let rule_files = vec![(0, Arc::new(parse(text.as_bytes())))];
         let mut found = AttributeFiles::default();
-        for (pattern, assignments) in lists[0].1.rules.iter().rev() {
+        for (pattern, assignments) in rule_files[0].1.rules.iter().rev() {
             if pattern.matches(path.as_bytes(), false) {
-                found.take(assignments, &lists, 0);
+                found.take(assignments, &rule_files, 0);
             }
         }
         found.conversion(false)

@@ -1,4 +1,5 @@
-//! An extension of the index: which trees its folders would be. With it, what is unchanged need not be read.
+//! The extension `TREE` of the index (cache tree): the ids of the trees that its folders would be written as. With it,
+//! the trees of unchanged folders need not be read.
 
 use std::collections::HashMap;
 
@@ -12,8 +13,8 @@ const MOST_FOLDERS: usize = 1 << 20;
 pub(crate) struct CachedTrees {
     /// None if something below the folder has changed since.
     trees: Vec<Option<CachedTree>>,
-    /// Folders by the folder that they are in, and by name.
-    places: HashMap<(usize, Vec<u8>), usize>,
+    /// The position of each folder in `trees`, by the position of the folder that it is in and by its name.
+    positions: HashMap<(usize, Vec<u8>), usize>,
 }
 
 /// A folder whose tree is known.
@@ -24,14 +25,14 @@ pub(crate) struct CachedTree {
     pub(crate) id: ObjectId,
 }
 
-/// The place of a folder among the others.
+/// The position of a folder in the extension.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(usize);
+pub(crate) struct Position(usize);
 
 impl CachedTrees {
     /// Reads the extension; `None` if it cannot be understood.
     pub(crate) fn parse(content: &[u8], hash: HashKind) -> Option<Self> {
-        let mut own = Self { trees: Vec::new(), places: HashMap::new() };
+        let mut own = Self { trees: Vec::new(), positions: HashMap::new() };
         // Folders that are not yet complete, and how many folders are still to come in each.
         let (mut rest, mut open) = (content, Vec::<(usize, usize)>::new());
         loop {
@@ -42,7 +43,7 @@ impl CachedTrees {
             }
             own.trees.push(node.tree);
             if let Some((parent, missing)) = open.last_mut() {
-                own.places.insert((*parent, node.name), at);
+                own.positions.insert((*parent, node.name), at);
                 *missing -= 1;
             }
             open.push((at, node.children));
@@ -54,17 +55,17 @@ impl CachedTrees {
     }
 
     /// The folder that holds everything.
-    pub(crate) fn top(&self) -> Place {
-        Place(0)
+    pub(crate) fn top(&self) -> Position {
+        Position(0)
     }
 
-    pub(crate) fn tree(&self, Place(at): Place) -> Option<CachedTree> {
+    pub(crate) fn tree(&self, Position(at): Position) -> Option<CachedTree> {
         self.trees.get(at).copied().flatten()
     }
 
     /// A folder in a folder.
-    pub(crate) fn find(&self, Place(at): Place, name: &[u8]) -> Option<Place> {
-        self.places.get(&(at, name.to_vec())).copied().map(Place)
+    pub(crate) fn find(&self, Position(at): Position, name: &[u8]) -> Option<Position> {
+        self.positions.get(&(at, name.to_vec())).copied().map(Position)
     }
 }
 

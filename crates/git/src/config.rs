@@ -1,21 +1,21 @@
-//! The configuration of a repository: what it says, and the little of it that counts here.
+//! The configuration of a repository: a parser of its files, and the few settings that are used.
 //!
 //! Nothing in it is ever run or opened: neither the commands that it names nor the files that it includes.
 
 use crate::{hash::HashKind, problem::Problem};
 
-/// What counts here.
+/// The settings that are used.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// Whether a file's executable bit is its own.
+    /// `core.fileMode`: whether the executable bit counts.
     pub(crate) file_mode: bool,
-    /// Whether links are links; otherwise they are files that hold where they lead.
+    /// `core.symlinks`: whether symbolic links are checked out as such, or as files that contain the target.
     pub(crate) symlinks: bool,
-    /// Whether the time of the last change of a file's attributes says something.
+    /// `core.trustctime` and `core.checkStat`: whether a changed ctime means that a file may have changed.
     pub(crate) trust_changed: bool,
-    /// Whether line endings are converted in files of which no attribute says anything.
+    /// `core.autocrlf`: whether line endings are converted in files without a `text` attribute.
     pub(crate) auto_crlf: bool,
-    /// Whether files may be missing because nobody wants them here.
+    /// `core.sparseCheckout`: whether files marked skip-worktree may be absent.
     pub(crate) sparse_checkout: bool,
     pub(crate) is_bare: bool,
     pub(crate) hash: HashKind,
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_told_with_its_line() {
+    fn what_cannot_be_understood_is_reported_with_its_line() {
         for text in ["[core\n", "\n[core]\n = x", "[core]\nx = \"a\n", "[core]\nx y\n", "[core]\nx = \\q\n"] {
             assert!(variables(text.as_bytes()).is_err(), "{text}");
         }

@@ -102,7 +102,7 @@ fn without_returns(bytes: &[u8], is_after_return: bool, pass: &mut dyn FnMut(&[u
     false
 }
 
-/// What git looks at to tell text from anything else.
+/// What git looks at to distinguish text from binary content.
 #[derive(Default)]
 struct Counts {
     /// Returns with a line feed after them.
@@ -133,7 +133,7 @@ impl Counts {
     }
 
     fn is_binary(&self) -> bool {
-        // The end of a text, in old systems.
+        // Control-Z, the end of a text in DOS.
         let others = self.others - u64::from(self.last == 0x1a);
         self.returns > self.pairs || self.zeros > 0 || self.printable >> 7 < others
     }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_content_is_told_from_text() {
+    fn binary_content_is_distinguished_from_text() {
         let is_binary = |bytes: &[u8]| {
             let mut counts = Counts::default();
             counts.count(bytes);

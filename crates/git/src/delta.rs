@@ -1,4 +1,4 @@
-//! Objects that are written as what differs from another one.
+//! Deltas: objects in a pack that are stored as the difference to another object.
 
 /// What a delta makes of `base`; `None` if it is no delta of it, or makes more than `limit` bytes.
 pub(crate) fn apply(base: &[u8], delta: &[u8], limit: usize) -> Option<Vec<u8>> {

@@ -1,14 +1,14 @@
-//! The names of objects, and how they are computed.
+//! Object ids, and how they are computed.
 
 use std::fmt::{self, Display, Formatter};
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-/// The longest name that an object can have, in bytes.
+/// The length of the longest object id, in bytes.
 const LONGEST: usize = 32;
 
-/// The name of an object.
+/// The id of an object: the hash of its kind, size and content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectId {
     bytes: [u8; LONGEST],
@@ -16,7 +16,7 @@ pub(crate) struct ObjectId {
 }
 
 impl ObjectId {
-    /// The first bytes of `bytes` as a name, if there are enough.
+    /// The first bytes of `bytes` as an id, if there are enough.
     pub(crate) fn from_start(bytes: &[u8], kind: HashKind) -> Option<Self> {
         let own = bytes.get(..kind.length())?;
         let mut id = Self { bytes: [0; LONGEST], kind };
@@ -24,7 +24,7 @@ impl ObjectId {
         Some(id)
     }
 
-    /// A name that is written as hexadecimal digits, and nothing else.
+    /// Parses an id that is written as hexadecimal digits.
     pub(crate) fn from_digits(digits: &[u8], kind: HashKind) -> Option<Self> {
         let mut id = Self { bytes: [0; LONGEST], kind };
         let decoded = base16ct::mixed::decode(digits, &mut id.bytes).ok()?;
@@ -42,7 +42,7 @@ impl Display for ObjectId {
     }
 }
 
-/// What a repository names its objects by.
+/// The hash function of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HashKind {
     Sha1,
@@ -50,7 +50,7 @@ pub(crate) enum HashKind {
 }
 
 impl HashKind {
-    /// How long a name is, in bytes.
+    /// How long an id is, in bytes.
     pub(crate) const fn length(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -65,14 +65,14 @@ impl HashKind {
         }
     }
 
-    /// A hasher that has seen what stands before an object's content.
+    /// A hasher that has taken the header of an object.
     pub(crate) fn object_hasher(self, kind: &str, size: u64) -> Hasher {
         let mut hasher = self.hasher();
         hasher.update(format!("{kind} {size}\0").as_bytes());
         hasher
     }
 
-    /// The name of an object.
+    /// The id of an object.
     pub(crate) fn name_of(self, kind: &str, content: &[u8]) -> ObjectId {
         let mut hasher = self.object_hasher(kind, content.len() as u64);
         hasher.update(content);
@@ -80,7 +80,7 @@ impl HashKind {
     }
 }
 
-/// A hash on its way.
+/// A hash of which not all bytes have come yet.
 pub(crate) enum Hasher {
     Sha1(Sha1),
     Sha256(Sha256),

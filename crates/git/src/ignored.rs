@@ -7,18 +7,19 @@ use crate::{
     repository::Repository,
 };
 
-/// More than anybody writes.
+/// The largest file of patterns that is read.
 const LIMIT: u64 = 4 << 20;
 /// The name of the files that hold patterns.
 pub(crate) const NAME: &[u8] = b".gitignore";
 
 /// The patterns that apply in a folder, and in those around it.
 pub(crate) struct Ignored {
-    /// Those for everything first, those of the innermost folder last.
-    lists: Vec<List>,
+    /// `info/exclude` first, the `.gitignore` of the innermost folder last.
+    files: Vec<RuleFile>,
 }
 
-struct List {
+/// The patterns of one file.
+struct RuleFile {
     /// How many bytes of a path are the folder that the patterns were written in.
     depth: usize,
     patterns: Vec<Pattern>,
@@ -27,30 +28,30 @@ struct List {
 impl Ignored {
     pub(crate) fn new(repository: &Repository) -> Result<Self, Problem> {
         let text = repository.common_dir().read(b"info/exclude", LIMIT)?.unwrap_or_default();
-        Ok(Self { lists: vec![List { depth: 0, patterns: patterns(&text) }] })
+        Ok(Self { files: vec![RuleFile { depth: 0, patterns: patterns(&text) }] })
     }
 
-    /// Adds what a folder says; `path` is empty or ends with a slash. Says whether there was anything.
+    /// Adds the patterns of a folder, whose `path` is empty or ends with a slash. Returns whether it has any.
     pub(crate) fn enter(&mut self, repository: &Repository, path: &[u8]) -> Result<bool, Problem> {
-        let place = [path, NAME].concat();
-        let file = match repository.work_tree().open_file(&place) {
+        let file_path = [path, NAME].concat();
+        let file = match repository.work_tree().open_file(&file_path) {
             Ok(file) => file,
-            // As in git, neither a link nor what cannot be read says anything.
+            // As in git, a link and a file that cannot be read count as no file.
             Err(_) => return Ok(false),
         };
-        let patterns = patterns(&read_all(&file, &name_of(&place), LIMIT)?);
-        self.lists.push(List { depth: path.len(), patterns });
+        let patterns = patterns(&read_all(&file, &name_of(&file_path), LIMIT)?);
+        self.files.push(RuleFile { depth: path.len(), patterns });
         Ok(true)
     }
 
-    /// Takes back what the innermost folder said.
+    /// Removes the patterns of the innermost folder.
     pub(crate) fn leave(&mut self) {
-        self.lists.pop();
+        self.files.pop();
     }
 
     /// Whether a path is ignored. That a folder around it may be ignored is not looked at.
     pub(crate) fn contains(&self, path: &[u8], is_folder: bool) -> bool {
-        for List { depth, patterns } in self.lists.iter().rev() {
+        for RuleFile { depth, patterns } in self.files.iter().rev() {
             let own = path.get(*depth..).unwrap_or_default();
             if let Some(last) = patterns.iter().rev().find(|pattern| pattern.matches(own, is_folder)) {
                 return !last.is_negated;
@@ -86,9 +87,9 @@ mod tests {
     #[test]
     fn lines_are_read_as_git_reads_them() {
         let text = b"\xef\xbb\xbf# no\n\na \\ \nb  \r\n\\#c\n!d\n   \ne\\\\ ";
-        let list = patterns(text);
-        let matched = |path: &[u8]| list.iter().any(|pattern| pattern.matches(path, false));
-        assert_eq!(list.len(), 5);
+        let patterns = patterns(text);
+        let matched = |path: &[u8]| patterns.iter().any(|pattern| pattern.matches(path, false));
+        assert_eq!(patterns.len(), 5);
         for path in [&b"a  "[..], b"b", b"#c", b"d", b"e\\"] {
             assert!(matched(path), "{}", name_of(path));
         }

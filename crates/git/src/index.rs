@@ -13,11 +13,12 @@ use crate::{
     repository::Repository,
 };
 
-/// Some two and a half million files.
+/// The largest index that is read: some two and a half million files.
 const LIMIT: u64 = 256 << 20;
-/// The paths may be written so that they take less room than they have.
+/// The limit of all paths together. In version 4 a path is stored as its difference to the one before it, so the paths
+/// can be far longer than the file.
 const NAMES_LIMIT: usize = 512 << 20;
-/// What the system takes as a path.
+/// The longest path that the system accepts (`PATH_MAX`).
 const LONGEST_PATH: usize = 4096;
 
 /// The kinds of things that an index or a tree can hold, as git writes them.
@@ -34,7 +35,7 @@ pub(crate) mod mode {
 pub(crate) struct Index {
     /// Sorted by path and stage.
     pub(crate) entries: Vec<Entry>,
-    /// The names of the trees that the folders would be, as far as they are known.
+    /// The ids of the trees that the folders would be written as, where git has cached them (`TREE`).
     pub(crate) trees: Option<CachedTrees>,
     /// When the index was written. A file that was changed at that time or later may have changed unseen.
     pub(crate) written: Time,
@@ -52,11 +53,11 @@ pub(crate) struct Entry {
     pub(crate) size: u32,
     /// Zero, or a side of a merge that is not yet resolved.
     pub(crate) stage: u8,
-    /// Somebody promised not to change it.
+    /// The flag assume-unchanged: the file is not compared.
     pub(crate) is_assumed_unchanged: bool,
-    /// Nobody wants it in the work tree.
+    /// The flag skip-worktree: the file is meant to be absent (sparse checkout).
     pub(crate) is_skipped: bool,
-    /// It will be added, but not yet with any content.
+    /// The flag intent-to-add: the path is known, but no content is staged.
     pub(crate) is_intended: bool,
 }
 
@@ -72,7 +73,7 @@ impl Time {
     /// A time of a stamp.
     pub(crate) fn new(nanoseconds: i64) -> Self {
         const SECOND: i64 = 1_000_000_000;
-        // What the index keeps is cut in the same way.
+        // The index stores the lower 32 bits as well.
         Self {
             seconds: nanoseconds.div_euclid(SECOND) as u32,
             nanoseconds: nanoseconds.rem_euclid(SECOND) as u32,
@@ -99,7 +100,7 @@ impl Index {
     pub(crate) fn parse(content: &[u8], hash: HashKind, has_ended: HasEnded<'_>) -> Result<Self, Problem> {
         let body_length = content.len().checked_sub(hash.length()).ok_or_else(|| damaged("it is cut off"))?;
         let (body, checksum) = content.split_at(body_length);
-        // Zeros stand where nobody wanted to wait for it.
+        // With `index.skipHash` git writes zeros instead of a checksum.
         if checksum.iter().any(|byte| *byte != 0) {
             let mut hasher = hash.hasher();
             hasher.update(body);
@@ -117,7 +118,7 @@ impl Index {
         }
         let count = reader.number()? as usize;
         let mut index = Self::default();
-        // A count that cannot be true must not be believed.
+        // A crafted count must not decide how much memory is reserved.
         index.entries.reserve(count.min(body.len() / (42 + hash.length())));
         for number in 0..count {
             if number.is_multiple_of(4096) {
@@ -166,7 +167,7 @@ impl Index {
         let before = reader.rest.len();
         let changed = reader.time()?;
         let modified = reader.time()?;
-        // The device and the number of the file.
+        // The device and the inode.
         reader.take(8)?;
         let mode = reader.number()?;
         // The owner and the group.
@@ -201,7 +202,7 @@ impl Index {
             is_intended: more & INTENDED != 0,
         };
         if self.path(&entry).is_empty() {
-            // It stands for one in the other half.
+            // An empty path stands for an entry of the shared index.
             return Err(split());
         }
         if let Some(last) = self.entries.last()
@@ -248,7 +249,7 @@ impl Index {
             let length = reader.number()? as usize;
             let content = reader.take(length)?;
             match name {
-                // It only saves time: one that cannot be understood is left out.
+                // This extension only saves time, so one that cannot be parsed is ignored.
                 b"TREE" => self.trees = CachedTrees::parse(content, hash),
                 b"link" => return Err(split()),
                 b"sdir" => return Err(sparse()),
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_index_is_told() {
+    fn what_is_not_an_index_is_reported() {
         assert!(problem(b"").contains("cut off"));
         assert!(problem(b"DIRX").contains("does not begin"));
         assert!(problem(b"DIRC\0\0\0\x05").contains("version 5"));

@@ -14,8 +14,8 @@
 //! - No filter runs: a file with a `filter`, `ident` or `working-tree-encoding` is compared as it is.
 //! - A file whose line endings alone differ, where git would convert them, is unchanged. Git may call it modified until
 //!   the index is refreshed.
-//! - `.gitignore` and `.gitattributes` are read from the work tree only, with the folders above the root, and no other file of either kind that the
-//!   configuration may name.
+//! - `.gitignore` and `.gitattributes` are read from the work tree only, with the folders above the root, and no other
+//!   file of either kind that the configuration may name.
 //! - Submodules are left alone; only what is staged of them is reported. A root within a submodule has its state.
 
 mod attributes;

@@ -16,7 +16,7 @@ use crate::{
 
 /// The largest object that is read.
 pub(crate) const OBJECT_LIMIT: usize = 64 << 20;
-/// Each of them holds two files open.
+/// The most packs that are opened. Each of them takes two file descriptors.
 const MOST_PACKS: usize = 200;
 
 /// What an object is.
@@ -24,7 +24,7 @@ const MOST_PACKS: usize = 200;
 pub(crate) enum Kind {
     Commit,
     Tree,
-    /// Something that is never needed.
+    /// A blob or a tag, which is never read.
     Other,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Objects<'a> {
     fn read(&mut self, id: &ObjectId, kind: Kind) -> Result<Vec<u8>, Problem> {
         let mut found = self.find(id)?;
         if found.is_none() {
-            // Somebody may have packed what was loose, or packed it anew.
+            // Meanwhile git may have packed loose objects, or replaced a pack by another.
             self.packs = None;
             found = self.find(id)?;
         }
@@ -125,7 +125,7 @@ impl<'a> Objects<'a> {
         let digits = id.to_string();
         let directory = self.repository.common_dir();
         let path = format!("objects/{}/{}", &digits[..2], &digits[2..]).into_bytes();
-        // What is packed is hardly ever larger than what it holds.
+        // Compressed bytes are hardly ever longer than their content.
         let limit = OBJECT_LIMIT as u64 * 2;
         let Some(packed) = directory.read(&path, limit)? else { return Ok(None) };
         let damaged = || Problem::damaged(directory.name_of(&path), "it cannot be unpacked");
@@ -144,7 +144,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// What is said of the size of a loose object before its content.
+/// The sizes that the header of a loose object gives.
 struct LooseSize {
     header: usize,
     content: usize,
@@ -196,7 +196,7 @@ fn open_packs(repository: &Repository) -> Result<Vec<Pack>, Problem> {
     Ok(packs)
 }
 
-/// One thing in a tree.
+/// One entry of a tree.
 pub(crate) struct TreeEntry {
     /// Its name; that of a folder ends with a slash. So trees and the index are in the same order.
     pub(crate) key: Vec<u8>,

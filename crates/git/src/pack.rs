@@ -1,4 +1,4 @@
-//! A pack: many objects in one file, with a second file that tells where each of them is.
+//! A pack: many objects in one file, with a second file, its index, that has the offset of each.
 
 use std::{
     fs::File,
@@ -15,9 +15,9 @@ use crate::{
     problem::Problem,
 };
 
-/// Git itself makes no longer chains.
+/// The longest chain of deltas that is followed. Git itself makes no longer ones.
 const LONGEST_CHAIN: usize = 4096;
-/// Before the names in the second file: how it begins, and how many names begin with up to each byte.
+/// Where the sorted ids begin in the index of a pack: after the header and the fanout table.
 const NAMES_START: u64 = 8 + 256 * 4;
 
 /// A pack, open.
@@ -26,7 +26,7 @@ pub(crate) struct Pack {
     hash: HashKind,
     index: File,
     data: File,
-    /// How many names begin with each byte or a smaller one.
+    /// The fanout table: how many ids begin with each byte or a smaller one.
     counts: Vec<u32>,
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn parse_offset(bytes: &[u8]) -> Option<(u64, usize)> {
 /// What is packed at the start of `reader`, if it is exactly as long as it should be.
 pub(crate) fn inflate(reader: impl Read, size: usize) -> Option<Vec<u8>> {
     let mut content = Vec::new();
-    // What is said of the size must not be believed before it has been read.
+    // A crafted size must not decide how much memory is reserved.
     ZlibDecoder::new(reader).take(size as u64 + 1).read_to_end(&mut content).ok()?;
     (content.len() == size).then_some(content)
 }

@@ -3,28 +3,28 @@
 /// One pattern.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// It takes back what an earlier one said.
+    /// It begins with `!`: what it matches is not ignored, whatever earlier patterns say.
     pub(crate) is_negated: bool,
     is_for_folders: bool,
     /// It is compared with the last name of a path only.
     is_for_names: bool,
-    /// What has to stand at the start, word for word.
+    /// The literal prefix.
     start: Vec<u8>,
-    /// What follows.
+    /// What follows the prefix.
     rest: Rest,
 }
 
 #[derive(Debug)]
 enum Rest {
     Nothing,
-    /// Anything that ends so.
+    /// Anything with this suffix.
     Ending(Vec<u8>),
     Glob(Vec<Token>),
     /// A pattern that is not well formed matches nothing.
     Never,
 }
 
-/// Bytes that mean something else than themselves.
+/// The metacharacters.
 const SPECIAL: &[u8] = b"*?[\\";
 
 impl Pattern {
@@ -41,7 +41,7 @@ impl Pattern {
         let is_for_names = !text.contains(&b'/');
         let text = text.strip_prefix(b"/").unwrap_or(text);
         let is_special = |byte: &u8| SPECIAL.contains(byte);
-        // What follows the plain start is a pattern of its own: so a `**` after it stands at a start.
+        // As in git, what follows the literal prefix is matched by itself: a `**` after it counts as one at the start.
         let (start, rest) = text.split_at(text.iter().position(is_special).unwrap_or(text.len()));
         let rest = match rest.split_first() {
             None => Rest::Nothing,
@@ -195,7 +195,8 @@ fn named_class(name: &[u8]) -> Option<fn(&u8) -> bool> {
     })
 }
 
-/// Follows all ways through the pattern at once, so that no pattern takes longer than its length times the text's.
+/// Simulates the pattern as a nondeterministic automaton, all states at once. So the time is at most the length of the
+/// pattern times that of the text, where backtracking would be exponential.
 fn matches(tokens: &[Token], text: &[u8]) -> bool {
     let mut now = vec![false; tokens.len() + 1];
     let mut next = now.clone();

@@ -1,8 +1,8 @@
-//! Why the state of a work tree cannot be told.
+//! Why the state of a work tree is not known.
 
 use std::io;
 
-/// Why the state of a work tree cannot be told.
+/// Why the state of a work tree is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// Whoever asked does not wait any more.

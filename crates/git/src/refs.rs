@@ -11,12 +11,12 @@ use crate::{
     repository::Repository,
 };
 
-/// As many refs may lead one to another.
+/// How many symbolic refs may be followed, one after the other, as in git.
 const MOST_STEPS: usize = 5;
 const REF_LIMIT: u64 = 64 << 10;
 const PACKED_LINE_LIMIT: u64 = 64 << 10;
 
-/// Where the work tree stands.
+/// What HEAD names.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Head {
     /// None before the first commit.
@@ -40,7 +40,7 @@ pub(crate) fn head(repository: &Repository, has_ended: HasEnded<'_>) -> Result<H
         };
         let content = content.trim_ascii_end();
         let Some(next) = content.strip_prefix(b"ref:") else {
-            // Something may follow the name.
+            // Git ignores what follows the id.
             let digits = content.split(u8::is_ascii_whitespace).next().unwrap_or_default();
             let commit = ObjectId::from_digits(digits, repository.config.hash);
             let commit = commit.ok_or_else(|| Problem::damaged(&name, "it names no commit and no ref"))?;
@@ -66,7 +66,7 @@ fn is_ref(name: &str) -> bool {
     name.starts_with("refs/") && gix_validate::reference::name(name.into()).is_ok()
 }
 
-/// Looks a ref up among those that share one file.
+/// Looks a ref up in `packed-refs`.
 fn packed(repository: &Repository, name: &str, has_ended: HasEnded<'_>) -> Result<Option<ObjectId>, Problem> {
     let unreadable = |error: std::io::Error| Problem::unreadable("packed-refs", error);
     let file = match repository.common_dir().open_file(b"packed-refs") {

@@ -11,7 +11,7 @@ use crate::{
     problem::Problem,
 };
 
-/// More than any configuration is.
+/// The largest configuration file that is read.
 const CONFIG_LIMIT: u64 = 4 << 20;
 
 /// A repository whose work tree is the root, or has the root in it.

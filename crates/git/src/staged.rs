@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, ops::Range};
 
 use crate::{
-    cached_trees::Place,
+    cached_trees::Position,
     hash::ObjectId,
     index::{Entry, Index, mode},
     objects::{Objects, TreeEntry},
@@ -75,9 +75,9 @@ impl<'a> Comparison<'a> {
         &mut self,
         tree: Option<&ObjectId>,
         range: Range<usize>,
-        place: Option<Place>,
+        position: Option<Position>,
     ) -> Result<(), Problem> {
-        if self.is_known(tree, &range, place) || self.is_full() {
+        if self.is_known(tree, &range, position) || self.is_full() {
             return Ok(());
         }
         let trees = match tree {
@@ -98,7 +98,7 @@ impl<'a> Comparison<'a> {
             if let Some(next) = &next {
                 at = next.range.end;
             }
-            self.compare_one(tree, next, place)?;
+            self.compare_one(tree, next, position)?;
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl<'a> Comparison<'a> {
         &mut self,
         tree: Option<&TreeEntry>,
         next: Option<InIndex<'_>>,
-        place: Option<Place>,
+        position: Option<Position>,
     ) -> Result<(), Problem> {
         let Some(key) = next.as_ref().map(|next| next.key).or(tree.map(|tree| &tree.key[..])) else {
             return Ok(());
@@ -117,7 +117,7 @@ impl<'a> Comparison<'a> {
         self.path.extend_from_slice(key);
         if let Some(name) = key.strip_suffix(b"/") {
             let trees = self.index.trees.as_ref();
-            let place = place.and_then(|place| trees?.find(place, name));
+            let position = position.and_then(|position| trees?.find(position, name));
             if self.depth == DEEPEST {
                 return Err(Problem::TooLarge {
                     what: "a path".into(),
@@ -126,7 +126,7 @@ impl<'a> Comparison<'a> {
                 });
             }
             self.depth += 1;
-            self.compare(tree.map(|tree| &tree.id), next.map_or(0..0, |next| next.range), place)?;
+            self.compare(tree.map(|tree| &tree.id), next.map_or(0..0, |next| next.range), position)?;
             self.depth -= 1;
         } else {
             let entry = next.map(|next| &self.index.entries[next.range.start]);
@@ -139,8 +139,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// Whether the index itself says that a folder is as the tree has it.
-    fn is_known(&self, tree: Option<&ObjectId>, range: &Range<usize>, place: Option<Place>) -> bool {
-        let cached = place.and_then(|place| self.index.trees.as_ref()?.tree(place));
+    fn is_known(&self, tree: Option<&ObjectId>, range: &Range<usize>, position: Option<Position>) -> bool {
+        let cached = position.and_then(|position| self.index.trees.as_ref()?.tree(position));
         cached.is_some_and(|cached| cached.count == range.len() && Some(&cached.id) == tree)
     }
 

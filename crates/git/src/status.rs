@@ -16,7 +16,7 @@ use crate::{
 /// Which paths count.
 pub(crate) type Admits<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
-/// As many changes are told.
+/// At most so many changes are reported.
 pub const LIMIT: usize = 10_000;
 
 /// The state of a git work tree.
@@ -28,7 +28,7 @@ pub struct GitStatus {
     pub branch: Option<String>,
     /// What differs between the commit and the files, by path.
     pub dirty: Vec<Dirty>,
-    /// Whether there is more than [`LIMIT`], of which only the first are told.
+    /// Whether there is more than [`LIMIT`], of which only the first are reported.
     pub truncated: bool,
 }
 
@@ -50,7 +50,7 @@ pub enum Change {
     Modified,
     /// It is no longer there. That includes what was staged as new, but has gone since.
     Deleted,
-    /// Git was not told about it.
+    /// It is not in the index.
     Untracked,
     /// A merge was not yet resolved.
     Conflicted,

@@ -136,7 +136,7 @@ impl Walk<'_> {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Not every file system tells it beside the name.
+                // Not every file system returns the type with the name.
                 FileType::Unknown => entries
                     .fd()
                     .and_then(|folder| rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))

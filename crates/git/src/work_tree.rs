@@ -21,9 +21,9 @@ use crate::{
     repository::Repository,
 };
 
-/// More of them would wait for the same disk.
+/// The most threads that read files. More of them would wait for the same disk.
 const MOST_THREADS: usize = 4;
-/// As many entries are taken at once.
+/// How many entries of the index a thread takes at a time.
 const BATCH: usize = 512;
 
 /// How a file differs from the index.
@@ -56,7 +56,7 @@ pub(crate) fn changes(
             match (&mut *all, found) {
                 (Ok(all), Ok(found)) => all.extend(found),
                 (Ok(_), Err(problem)) => {
-                    // Nobody takes any more after this.
+                    // The other threads find no entries left and end.
                     next.store(beneath.end, Ordering::Relaxed);
                     *all = Err(problem);
                 }
@@ -68,7 +68,7 @@ pub(crate) fn changes(
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS).min(batches);
     thread::scope(|scope| {
         for _ in 1..threads {
-            // Without more threads it takes longer, and nothing else.
+            // If a thread cannot be started, the others do its work.
             drop(thread::Builder::new().spawn_scoped(scope, work));
         }
         work();
@@ -102,7 +102,7 @@ impl<'a> Visitor<'a> {
                 continue;
             }
             match self.compare(entry)? {
-                // Nobody wanted it here.
+                // It is marked skip-worktree, so it is meant to be absent.
                 Some(Found::Deleted) if entry.is_skipped => {}
                 Some(found) => changes.push((number, found)),
                 None => {}
@@ -127,9 +127,9 @@ impl<'a> Visitor<'a> {
         };
         let (stat, kind) = match stat {
             Ok(stat) => (stat, FileType::from_raw_mode(stat.st_mode)),
-            // What lies behind a link is not ours.
+            // What a link leads to is not part of the work tree.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(Found::Deleted)),
-            // Nobody can say that it is as it was.
+            // A file that cannot be examined is not known to be unchanged.
             Err(_) => return Ok(Some(Found::Modified)),
         };
         if kind == FileType::Directory {

@@ -1,4 +1,4 @@
-//! Damaged repositories: each is told, or read as something else, but nothing ever breaks or hangs.
+//! Damaged repositories: the damage is reported, or the bytes mean something else, but nothing panics or hangs.
 
 #[path = "support/git.rs"]
 mod git;
@@ -32,18 +32,18 @@ fn repository() -> Repository {
 }
 
 /// Damages a file in many ways, and asks each time.
-fn damage(repository: &Repository, place: &Path, step: usize) -> usize {
-    damage_in(repository, repository.path(), place, step)
+fn damage(repository: &Repository, file: &Path, step: usize) -> usize {
+    damage_in(repository, repository.path(), file, step)
 }
 
 /// The same, where the root is another folder than the repository.
-fn damage_in(repository: &Repository, root: &Path, place: &Path, step: usize) -> usize {
-    let content = fs::read(place).expect("read");
+fn damage_in(repository: &Repository, root: &Path, file: &Path, step: usize) -> usize {
+    let content = fs::read(file).expect("read");
     // Git makes its packs read-only.
-    fs::remove_file(place).expect("removed");
+    fs::remove_file(file).expect("removed");
     let mut problems = 0;
     let mut ask = |damaged: &[u8]| {
-        fs::write(place, damaged).expect("written");
+        fs::write(file, damaged).expect("written");
         if let Err(problem) = status(root, &|| false) {
             assert!(!matches!(problem, Problem::Ended));
             problems += 1;
@@ -59,7 +59,7 @@ fn damage_in(repository: &Repository, root: &Path, place: &Path, step: usize) ->
     }
     ask(&[&content[..], &content[..]].concat());
     ask(&vec![0xff; content.len()]);
-    fs::write(place, &content).expect("written");
+    fs::write(file, &content).expect("written");
     repository.check_in(root, "repaired");
     problems
 }
@@ -71,10 +71,10 @@ fn packs(repository: &Repository, ending: &str) -> PathBuf {
 }
 
 #[test]
-fn a_damaged_index_is_told() {
+fn a_damaged_index_is_reported() {
     let repository = repository();
-    let place = repository.path().join(".git/index");
-    assert!(damage(&repository, &place, 29) > 200);
+    let file = repository.path().join(".git/index");
+    assert!(damage(&repository, &file, 29) > 200);
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn a_damaged_index_whose_checksum_nobody_made_does_no_harm() {
         let repository = repository();
         repository.git(&["config", "index.skipHash", "true"]);
         repository.git(&["update-index", "--force-write-index", "--index-version", version]);
-        let place = repository.path().join(".git/index");
-        assert!(fs::read(&place).expect("read").ends_with(&[0; 20]));
-        damage(&repository, &place, 11);
+        let file = repository.path().join(".git/index");
+        assert!(fs::read(&file).expect("read").ends_with(&[0; 20]));
+        damage(&repository, &file, 11);
     }
 }
 
 #[test]
-fn a_damaged_pack_is_told_wherever_it_is_read() {
+fn a_damaged_pack_is_reported_wherever_it_is_read() {
     let repository = repository();
     assert!(damage(&repository, &packs(&repository, "pack"), 17) > 50);
     assert!(damage(&repository, &packs(&repository, "idx"), 17) > 20);
@@ -111,14 +111,14 @@ fn damaged_files_of_a_linked_worktree_do_no_harm() {
     let linked = folder.path().join("linked");
     repository.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().expect("text")]);
     let git_dir = repository.path().join(".git/worktrees/linked");
-    for place in [
+    for file in [
         linked.join(".git"),
         git_dir.join("gitdir"),
         git_dir.join("commondir"),
         git_dir.join("HEAD"),
         git_dir.join("index"),
     ] {
-        assert!(damage_in(&repository, &linked, &place, if place.ends_with("index") { 97 } else { 1 }) > 10);
+        assert!(damage_in(&repository, &linked, &file, if file.ends_with("index") { 97 } else { 1 }) > 10);
     }
 }
 

@@ -15,7 +15,7 @@ use pintle_git::{Change, Problem, status};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
-/// A repository with some folders, and room beside it.
+/// A repository with some folders, in a folder of its own.
 fn repository() -> (TempDir, Repository) {
     let folder = tempfile::tempdir().expect("a folder");
     let repository = Repository::at(&folder.path().join("main"), &[]);

@@ -42,31 +42,31 @@ impl History {
         format!("{}{}", one_of(&mut self.random, FOLDERS), one_of(&mut self.random, NAMES))
     }
 
-    fn place(&self, name: &str) -> PathBuf {
+    fn path_of(&self, name: &str) -> PathBuf {
         self.repository.path().join(name)
     }
 
     /// Makes way for a file: what is there goes, and so does any file that has to be a folder.
     fn clear(&self, name: &str) {
-        let mut place = self.repository.path().to_owned();
+        let mut path = self.repository.path().to_owned();
         for part in name.split('/') {
-            place.push(part);
-            let is_last = place == self.place(name);
-            match fs::symlink_metadata(&place) {
-                Ok(found) if found.is_dir() && is_last => fs::remove_dir_all(&place).expect("removed"),
-                Ok(found) if !found.is_dir() => fs::remove_file(&place).expect("removed"),
+            path.push(part);
+            let is_last = path == self.path_of(name);
+            match fs::symlink_metadata(&path) {
+                Ok(found) if found.is_dir() && is_last => fs::remove_dir_all(&path).expect("removed"),
+                Ok(found) if !found.is_dir() => fs::remove_file(&path).expect("removed"),
                 _ => {}
             }
         }
-        fs::create_dir_all(self.place(name).parent().expect("a parent")).expect("made");
+        fs::create_dir_all(self.path_of(name).parent().expect("a parent")).expect("made");
     }
 
     fn is_file(&self, name: &str) -> bool {
         // A path through a link is another file's.
-        let parents = self.place(name);
+        let parents = self.path_of(name);
         let is_direct =
             parents.ancestors().skip(1).take(name.split('/').count() - 1).all(|folder| !folder.is_symlink());
-        is_direct && fs::symlink_metadata(self.place(name)).is_ok_and(|found| found.is_file())
+        is_direct && fs::symlink_metadata(self.path_of(name)).is_ok_and(|found| found.is_file())
     }
 
     fn step(&mut self) {
@@ -80,7 +80,7 @@ impl History {
                 if !self.is_file(&name) {
                     self.clear(&name);
                 }
-                fs::write(self.place(&name), content).expect("written");
+                fs::write(self.path_of(&name), content).expect("written");
             }
             5 | 6 => self.clear(&name),
             7 => {
@@ -88,18 +88,18 @@ impl History {
                 if self.is_file(&name) {
                     self.clear(&target);
                     // Making way may have taken it along.
-                    drop(fs::rename(self.place(&name), self.place(&target)));
+                    drop(fs::rename(self.path_of(&name), self.path_of(&target)));
                 }
             }
             8 if self.is_file(&name) => {
                 let mode = if self.random.u64(..2) == 0 { 0o755 } else { 0o644 };
-                fs::set_permissions(self.place(&name), fs::Permissions::from_mode(mode)).expect("set");
+                fs::set_permissions(self.path_of(&name), fs::Permissions::from_mode(mode)).expect("set");
             }
             9 => {
                 // Never in a circle, where git does not know what to say.
                 let target = one_of(&mut self.random, &["out", "d.x", "../out", "nowhere", "../d/e"]);
                 self.clear(&name);
-                symlink(target, self.place(&name)).expect("linked");
+                symlink(target, self.path_of(&name)).expect("linked");
             }
             10 if self.is_file(&name) => {
                 // Never the same time twice, as git would not look at such a file.
@@ -155,19 +155,19 @@ impl History {
 }
 
 #[test]
-fn random_histories_are_told_as_git_tells_them() {
+fn random_histories_are_reported_as_by_git() {
     for seed in [1, 2] {
         History::new(0x9e37_79b9_7f4a * seed, &[], &[]).run();
     }
 }
 
 #[test]
-fn random_histories_with_long_names_of_objects_are_told_as_git_tells_them() {
+fn random_histories_with_long_names_of_objects_are_reported_as_by_git() {
     History::new(0x9e37_79b9_7f4a * 3, &["--object-format=sha256"], &[]).run();
 }
 
 #[test]
-fn random_histories_with_other_settings_are_told_as_git_tells_them() {
+fn random_histories_with_other_settings_are_reported_as_by_git() {
     let config = [("core.fileMode", "false"), ("index.version", "4"), ("index.skipHash", "true")];
     History::new(0x9e37_79b9_7f4a * 5, &[], &config).run();
 }

@@ -28,7 +28,7 @@ fn an_empty_repository_has_a_branch_and_no_commit() {
 }
 
 #[test]
-fn every_kind_of_change_is_told_as_one_answer() {
+fn every_kind_of_change_is_reported_as_one_answer() {
     let repository = Repository::new(&[]);
     for name in
         ["kept", "edited", "staged", "taken-back", "gone", "removed", "uncached", "mode", "type", "again"]
@@ -122,7 +122,7 @@ fn an_index_of_any_version_is_read() {
 }
 
 #[test]
-fn a_conflict_is_told_and_so_is_what_it_is_beside() {
+fn a_conflict_is_reported_and_so_is_what_it_is_beside() {
     let repository = Repository::new(&[]);
     for name in ["both", "ours-deleted", "theirs-deleted", "fine"] {
         repository.write(name, "base\n");
@@ -149,7 +149,7 @@ fn a_conflict_is_told_and_so_is_what_it_is_beside() {
 }
 
 #[test]
-fn a_head_without_a_branch_is_told_by_its_commit() {
+fn a_head_without_a_branch_is_reported_by_its_commit() {
     let repository = Repository::new(&[]);
     repository.write("a", "a");
     repository.commit();
@@ -323,7 +323,7 @@ fn the_executable_bit_counts_unless_the_repository_says_otherwise() {
 }
 
 #[test]
-fn ignored_files_are_not_told() {
+fn ignored_files_are_not_reported() {
     let repository = Repository::new(&[]);
     repository
         .write(".gitignore", "*.o\n!keep.o\n/top\nfolder/\na/**/z\n*.{x,y}\n[ab]c\n#no\n\\#yes\ntrail  \n");
@@ -385,7 +385,7 @@ fn a_repository_in_the_work_tree_is_one_path() {
     repository.git(&["commit", "-qm", "submodule"]);
     repository.check("committed as a submodule");
     inner.write("c", "c");
-    // Git would tell that there is something new in it.
+    // Git would report that there is something new in it.
     assert_eq!(ours(repository.path()).expect("one").dirty, [dirty("not-one/c", Change::Untracked)]);
 }
 
@@ -426,7 +426,7 @@ fn deep_folders_are_compared_and_deeper_ones_are_refused() {
 }
 
 #[test]
-fn more_changes_than_are_told_are_the_first_ones() {
+fn of_more_changes_than_are_reported_the_first_are() {
     let repository = Repository::new(&[]);
     repository.write("z-committed", "");
     repository.commit();
@@ -484,11 +484,11 @@ fn files_of_git_that_are_links_are_not_followed() {
     repository.write("a", "a");
     repository.commit();
     for name in ["HEAD", "index", "refs/heads/main", "config"] {
-        let (place, kept) = (repository.path().join(".git").join(name), repository.path().join(".git/kept"));
-        fs::rename(&place, &kept).expect("moved");
-        symlink(&kept, &place).expect("linked");
+        let (path, kept) = (repository.path().join(".git").join(name), repository.path().join(".git/kept"));
+        fs::rename(&path, &kept).expect("moved");
+        symlink(&kept, &path).expect("linked");
         assert!(matches!(status(repository.path(), &|| false), Err(Problem::Unreadable { .. })), "{name}");
-        fs::rename(&kept, &place).expect("moved back");
+        fs::rename(&kept, &path).expect("moved back");
     }
     repository.check("as it was");
 }

@@ -147,7 +147,7 @@ impl<'a> BitReader<'a> {
         1 << width | self.take(width)
     }
 
-    /// Goes on to the next whole byte and tells its index.
+    /// Goes on to the next whole byte and returns its index.
     pub(crate) fn align(&mut self) -> usize {
         self.position = self.position.div_ceil(8).saturating_mul(8);
         self.position / 8
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_end_are_zeros() {
+    fn past_the_end_are_zeros() {
         let mut reader = BitReader::new(&[0xff]);
         assert_eq!(reader.take(8), 0xff);
         assert!(!reader.is_overrun());

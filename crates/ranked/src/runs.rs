@@ -1,6 +1,6 @@
-//! Sorted runs: what a builder puts aside when its memory is full, to be merged at the end.
+//! Sorted runs: what a builder writes out (spills) when its memory budget is used up, to be merged at the end.
 //!
-//! All runs of one builder are in one place, so that their number costs no file handles: an anonymous
+//! All runs of one builder are in one file, so that their number costs no file handles: an anonymous
 //! file in the scratch folder, which vanishes with its handle, or memory.
 
 use std::fs::File;
@@ -17,7 +17,7 @@ const SMALLEST_BUFFER: usize = 4 << 10;
 /// More buffer than this makes reading no faster.
 const LARGEST_BUFFER: usize = 256 << 10;
 
-enum Place {
+enum Storage {
     /// Nothing was written yet; where the file will be.
     Nowhere(Option<PathBuf>),
     Memory(Vec<u8>),
@@ -26,7 +26,7 @@ enum Place {
 
 /// The runs of one builder.
 pub(crate) struct Runs {
-    place: Place,
+    storage: Storage,
     written: u64,
     started_at: u64,
     piece: Vec<u8>,
@@ -36,8 +36,8 @@ pub(crate) struct Runs {
 impl Runs {
     /// No runs yet. With no folder they stay in memory.
     pub(crate) fn new(scratch: Option<&Path>) -> Self {
-        let place = Place::Nowhere(scratch.map(Path::to_owned));
-        Self { place, written: 0, started_at: 0, piece: Vec::new(), segments: Vec::new() }
+        let storage = Storage::Nowhere(scratch.map(Path::to_owned));
+        Self { storage, written: 0, started_at: 0, piece: Vec::new(), segments: Vec::new() }
     }
 
     /// Where the current run is appended to; call [`Runs::write_piece`] now and then.
@@ -52,16 +52,16 @@ impl Runs {
     }
 
     fn put_away(&mut self) -> io::Result<()> {
-        if let Place::Nowhere(scratch) = &self.place {
-            self.place = match scratch {
-                Some(folder) => Place::File(tempfile::tempfile_in(folder)?),
-                None => Place::Memory(Vec::new()),
+        if let Storage::Nowhere(scratch) = &self.storage {
+            self.storage = match scratch {
+                Some(folder) => Storage::File(tempfile::tempfile_in(folder)?),
+                None => Storage::Memory(Vec::new()),
             };
         }
-        match &mut self.place {
-            Place::File(file) => file.write_all(&self.piece)?,
-            Place::Memory(bytes) => bytes.extend_from_slice(&self.piece),
-            Place::Nowhere(_) => {}
+        match &mut self.storage {
+            Storage::File(file) => file.write_all(&self.piece)?,
+            Storage::Memory(bytes) => bytes.extend_from_slice(&self.piece),
+            Storage::Nowhere(_) => {}
         }
         self.written += self.piece.len() as u64;
         self.piece.clear();
@@ -94,9 +94,9 @@ impl Runs {
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        match &self.place {
-            Place::Nowhere(_) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Place::Memory(bytes) => {
+        match &self.storage {
+            Storage::Nowhere(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Storage::Memory(bytes) => {
                 let start = offset as usize;
                 match bytes.get(start..start + into.len()) {
                     Some(bytes) => into.copy_from_slice(bytes),
@@ -104,7 +104,7 @@ impl Runs {
                 }
                 Ok(())
             }
-            Place::File(file) => {
+            Storage::File(file) => {
                 let mut file = file;
                 file.seek(SeekFrom::Start(offset))?;
                 file.read_exact(into)

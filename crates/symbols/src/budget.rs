@@ -1,7 +1,7 @@
 //! How long parsing may take.
 //!
-//! A parser that recovers from errors can take a hundred times longer than the length of a text tells, and a text
-//! can be made so on purpose. Work is counted first, so that the same text has the same outcome every time; but one
+//! A parser that recovers from errors can take a hundred times longer than the length of a text suggests, and a
+//! text can be made so on purpose. Work is counted first, so that the same text has the same outcome every time; but one
 //! step can take far longer than another, so there is a limit to the time as well.
 
 use std::cell::Cell;
@@ -67,8 +67,8 @@ impl<'a> Budget<'a> {
         if self.stop.get().is_some() {
             return &NOTHING[..rest.len().min(CHUNK)];
         }
-        // Chunks end at fixed places, so that going back a little does not move all that follow. A character that
-        // goes over such a place is asked for again, and has to be whole then.
+        // Chunks end at fixed offsets, so that going back a little does not move all that follow. A character that
+        // crosses such an offset is asked for again, and has to be whole then.
         let length = CHUNK - offset % CHUNK;
         let length = if length < LONGEST_CHARACTER { length + CHUNK } else { length };
         &rest[..rest.len().min(length)]

@@ -1,4 +1,4 @@
-//! The languages and formats that files are in, and how their names tell.
+//! The languages and formats of files, recognized by the names of the files.
 
 use crate::cplusplus::is_cplusplus;
 use crate::languages;
@@ -200,7 +200,7 @@ impl Language {
         LANGUAGES.get(usize::from(id)).map(|row| Self(row.id))
     }
 
-    /// Whether an [`Outliner`](crate::Outliner) can tell what its texts define.
+    /// Whether an [`Outliner`](crate::Outliner) can find what its texts define.
     pub fn has_symbols(self) -> bool {
         self.row().grammar.is_some()
     }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_tells_its_language_by_whole_name_extension_or_stem() {
+    fn a_language_is_recognized_by_whole_name_extension_or_stem() {
         for (path, name) in [
             (&b"a/b.tsx"[..], "tsx"),
             (b"x.H", "c"),

@@ -30,7 +30,7 @@ impl<'text> Lines<'text> {
     }
 
     /// The line and the column of a byte, both from 1.
-    pub(crate) fn place(&self, offset: usize) -> (u32, u32) {
+    pub(crate) fn position(&self, offset: usize) -> (u32, u32) {
         let offset = offset.min(self.text.len());
         let Some(&(before, line_start)) =
             self.blocks.get((offset / BLOCK).min(self.blocks.len().saturating_sub(1)))
@@ -46,12 +46,12 @@ impl<'text> Lines<'text> {
 
     /// The symbol that a definition is.
     pub(crate) fn locate(&self, definition: Definition) -> Symbol {
-        let (line, column) = self.place(definition.name.start);
+        let (line, column) = self.position(definition.name.start);
         // Some nodes take the line end after them along.
         let after_name = definition.name.end.min(definition.end)..definition.end;
         let trailing =
             self.text[after_name].iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let end_line = self.place((definition.end - trailing).max(1) - 1).0.max(line);
+        let end_line = self.position((definition.end - trailing).max(1) - 1).0.max(line);
         Symbol { name: definition.name, kind: definition.kind, line, column, end_line }
     }
 }
@@ -72,13 +72,13 @@ mod tests {
         let lines = Lines::new(&text);
         let (mut line, mut column) = (1, 1);
         for (offset, &byte) in text.iter().enumerate() {
-            assert_eq!(lines.place(offset), (line, column), "at {offset}");
+            assert_eq!(lines.position(offset), (line, column), "at {offset}");
             (line, column) = if byte == b'\n' { (line + 1, 1) } else { (line, column + 1) };
         }
-        assert_eq!(lines.place(text.len()), (line, column));
-        assert_eq!(Lines::new(b"").place(7), (1, 1));
+        assert_eq!(lines.position(text.len()), (line, column));
+        assert_eq!(Lines::new(b"").position(7), (1, 1));
         let exact = vec![b'\n'; BLOCK];
-        assert_eq!(Lines::new(&exact).place(BLOCK), (BLOCK as u32 + 1, 1));
+        assert_eq!(Lines::new(&exact).position(BLOCK), (BLOCK as u32 + 1, 1));
     }
 
     #[test]

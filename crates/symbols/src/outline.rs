@@ -35,11 +35,11 @@ impl Outline {
     }
 }
 
-/// Tells what texts define. It keeps what it needs for each language from one text to the next, so there should
-/// be one for each thread.
+/// Finds what texts define. It keeps the prepared grammars from one text to the next, so there should be one for each
+/// thread.
 pub struct Outliner {
     parser: Parser,
-    /// By the number of the language.
+    /// The prepared grammars, by the number of the language.
     grammars: Vec<Option<Resolved>>,
 }
 
@@ -50,7 +50,7 @@ impl Default for Outliner {
 }
 
 impl Outliner {
-    /// One that has not prepared for any language yet.
+    /// One without any prepared grammar.
     pub fn new() -> Self {
         Self { parser: Parser::new(), grammars: Vec::new() }
     }

@@ -109,7 +109,7 @@ impl Rule {
         self
     }
 
-    /// Inside a function it defines nothing worth telling.
+    /// Inside a function it is not listed.
     pub(crate) const fn not_in_body(mut self) -> Self {
         self.defines[Scope::Body as usize] = None;
         self
@@ -162,7 +162,7 @@ impl Rule {
 pub(crate) struct Grammar {
     /// The parser's tables.
     pub language: LanguageFn,
-    /// What its nodes define; a later rule for the same node takes the place of an earlier one. Nodes without a rule
+    /// What its nodes define; a later rule for the same node replaces an earlier one. Nodes without a rule
     /// are not looked into.
     pub rules: &'static [&'static [Rule]],
     /// Nodes around a name, each with the field in which to go on; or `""`, for the first named child.

@@ -196,7 +196,7 @@ fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').filter(|word| !word.is_empty())
 }
 
-/// Whether a name has a capital and no small letter. One letter tells nothing.
+/// Whether a name has a capital and no small letter. A single capital is no constant.
 fn is_in_capitals(name: &[u8]) -> bool {
     name.len() > 1
         && name.iter().any(u8::is_ascii_uppercase)

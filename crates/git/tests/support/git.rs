@@ -199,7 +199,7 @@ pub fn ours(path: &Path) -> Option<GitStatus> {
     status(path, &|| false).expect("no problem")
 }
 
-/// A change as it is told.
+/// A change as it is reported.
 pub fn dirty(path: &str, change: Change) -> Dirty {
     Dirty { path: path.as_bytes().to_vec(), change }
 }

@@ -34,7 +34,7 @@ pub(crate) struct SectionWriter<'a> {
     out: &'a mut dyn Write,
     written: u64,
     directory: Vec<u8>,
-    /// The letters of all names, put aside until the blocks are written.
+    /// The letters of all names, kept until the blocks are written.
     letters: Runs,
     bytes: Vec<u8>,
     name_count: u64,
@@ -148,7 +148,7 @@ impl<'a> SectionWriter<'a> {
         Ok(())
     }
 
-    /// Writes the rest and tells the length of the section.
+    /// Writes the rest and returns the length of the section.
     pub(crate) fn finish(mut self, file_count: u32) -> io::Result<u64> {
         self.end_block()?;
         self.letters.end_run()?;

@@ -1,6 +1,6 @@
 //! Building the section of names.
 //!
-//! As with words, a builder sorts what it has when its memory is full and puts it aside as a run; in the end
+//! As with words, a builder sorts what it has when its memory budget is used up and writes it out as a run; in the end
 //! the runs of all builders are merged in one pass.
 
 use super::Definition;
@@ -46,7 +46,7 @@ pub struct NamesBuilder {
 }
 
 impl NamesBuilder {
-    /// A builder that puts runs aside in a folder when its memory, so many bytes, is full. With no folder
+    /// A builder that writes runs to a folder when its memory budget, in bytes, is used up. With no folder
     /// they stay in memory, but packed.
     pub fn new(scratch: Option<&Path>, budget: usize) -> Self {
         let budget = budget.clamp(SMALLEST_BUDGET, LARGEST_BUDGET);
@@ -101,7 +101,7 @@ impl NamesBuilder {
         self.runs.end_run()
     }
 
-    /// Merges what several builders have collected into one section, and tells its length. The numbers of
+    /// Merges what several builders have collected into one section, and returns its length. The numbers of
     /// all files are below `file_count`.
     pub fn finish(mut builders: Vec<Self>, file_count: u32, out: &mut dyn Write) -> io::Result<u64> {
         let mut budget = 0;

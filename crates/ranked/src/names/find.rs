@@ -171,7 +171,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Looks through all names. Tells whether worse ones are wanted.
+    /// Looks through all names. Returns whether worse ones are wanted.
     fn scan(
         &mut self,
         letters: Letters,
@@ -182,7 +182,7 @@ impl Search<'_> {
         self.take(self.parts.iter().map(candidates).collect())
     }
 
-    /// Takes the definitions of candidates, those of each part apart, in the order of results. Tells whether
+    /// Takes the definitions of candidates, those of each part apart, in the order of results. Returns whether
     /// worse ones are wanted.
     fn take(&mut self, candidates: Vec<Vec<Candidate>>) -> bool {
         // Only the best of possibly very many are needed, so they are not sorted.

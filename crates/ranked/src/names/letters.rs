@@ -1,4 +1,4 @@
-//! Which letters a name has, as bits: what tells quickly that it does not match.
+//! Which letters a name has, as bits: a quick check that rules out most names.
 
 use super::block::NAMES;
 

@@ -125,7 +125,7 @@ impl<'q> Pattern<'q> {
         if self.is_sensitive { text == self.query } else { text.eq_ignore_ascii_case(self.query) }
     }
 
-    /// What tells quickly that the letters of the query are not in a name in their order.
+    /// A quick check that rules out names without the letters of the query in their order.
     pub(crate) fn order(&self) -> Order<'_> {
         Order { positions: &self.parts, end: self.parts_end, states: [1; LONGEST_NAME + 1], valid: 0 }
     }
@@ -170,7 +170,7 @@ impl<'q> Pattern<'q> {
     }
 }
 
-/// Tells of one name after another whether they have the letters of a query in their order. Most names that
+/// Checks one name after another for the letters of a query in their order. Most names that
 /// have the letters do not, and names that share their beginning share the work for it.
 pub(crate) struct Order<'p> {
     positions: &'p Positions,

@@ -92,8 +92,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Tells the definitions of the name with a number, in the order of files.
-    pub(crate) fn definitions(&self, ordinal: u64, tell: &mut dyn FnMut(u32, Definition)) {
+    /// Calls `found` with each definition of the name with a number, in the order of files.
+    pub(crate) fn definitions(&self, ordinal: u64, found: &mut dyn FnMut(u32, Definition)) {
         let block = self.block((ordinal / NAMES as u64) as usize);
         let mut bits = BitReader::new(block.definitions);
         let (mut before, mut count) = (0u64, 0);
@@ -120,7 +120,7 @@ impl<'a> Names<'a> {
             let file = lowest.saturating_add(file);
             if file < self.file_count {
                 let end_line = line.saturating_add(extent);
-                tell(file, Definition { line, column, end_line, kind: kind as u8 });
+                found(file, Definition { line, column, end_line, kind: kind as u8 });
             }
         }
     }

@@ -3,9 +3,9 @@
 //! Terms stand in their order in blocks of [`TERMS`]. A block is
 //!
 //! - bits: the number of terms, the Rice parameter of their differences, the terms (the first is in the
-//!   directory), for each term the number of its postings, and for each long list its length in bytes;
-//! - the long lists, each from a whole byte on;
-//! - bits: the short lists.
+//!   directory), for each term the number of its postings, and for each long posting list its length in bytes;
+//! - the long posting lists, each from a whole byte on;
+//! - bits: the short posting lists.
 //!
 //! After the blocks come the lengths of the files, four bytes each; the directory, for each block its first
 //! term and its offset, eight bytes each; and the footer.
@@ -122,7 +122,7 @@ impl<'a> SectionWriter<'a> {
         Ok(())
     }
 
-    /// Writes the rest and tells the length of the section.
+    /// Writes the rest and returns the length of the section.
     pub(crate) fn finish(mut self, lengths: &[u32]) -> io::Result<u64> {
         let blocks = (self.directory.len() / 16) as u64;
         self.write_out()?;

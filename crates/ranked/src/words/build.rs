@@ -1,7 +1,7 @@
 //! Building the section of words.
 //!
 //! A builder counts the terms of each file and keeps one entry for each pair of term and file. When its
-//! memory is full, it sorts the entries and puts them aside as a run. In the end the runs of all builders
+//! memory budget is used up, it sorts the entries and writes them out as a run. In the end the runs of all builders
 //! are merged in one pass, which holds a buffer of each run and the postings of one term.
 
 use super::block::{BlockWriter, SectionWriter};
@@ -60,7 +60,7 @@ pub struct WordsBuilder {
 }
 
 impl WordsBuilder {
-    /// A builder that puts runs aside in a folder when its memory, so many bytes, is full. With no folder
+    /// A builder that writes runs to a folder when its memory budget, in bytes, is used up. With no folder
     /// they stay in memory, but packed.
     pub fn new(scratch: Option<&Path>, budget: usize) -> Self {
         // A part of the budget is for the table of counts and for what the vectors grow by.
@@ -108,7 +108,7 @@ impl WordsBuilder {
         Ok(())
     }
 
-    /// Merges what several builders have collected into one section, and tells its length. Every file
+    /// Merges what several builders have collected into one section, and returns its length. Every file
     /// belongs to one builder, and its number is below `file_count`.
     pub fn finish(mut builders: Vec<Self>, file_count: u32, out: &mut dyn Write) -> io::Result<u64> {
         let mut lengths = vec![0u32; file_count as usize];
@@ -133,7 +133,7 @@ impl WordsBuilder {
     }
 }
 
-/// Counts the terms of compound words, and tells how many they were.
+/// Counts the terms of compound words, and returns how many they were.
 fn take_apart(compounds: &mut Counts<Range<usize>>, text: &[u8], terms: &mut Counts<()>) -> u32 {
     let mut length = 0u32;
     compounds.drain(|_, count, range| {
@@ -145,7 +145,7 @@ fn take_apart(compounds: &mut Counts<Range<usize>>, text: &[u8], terms: &mut Cou
     length
 }
 
-/// Keeps the counts of a file as entries, and puts them aside when there are many.
+/// Keeps the counts of a file as entries, and writes a run when there are many.
 fn keep(
     counts: &mut Counts<()>,
     entries: &mut Vec<Entry>,

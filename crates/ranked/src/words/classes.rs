@@ -39,7 +39,7 @@ pub(crate) fn classes_of(bytes: u64) -> Classes {
     }
 }
 
-/// Eight bytes from this place on; zeros behind the end.
+/// Eight bytes from this offset on; zeros past the end.
 #[inline]
 pub(crate) fn load(text: &[u8], position: usize) -> u64 {
     let rest = text.get(position..).unwrap_or_default();
@@ -63,11 +63,10 @@ mod tests {
     #[test]
     fn every_byte_is_of_its_class_wherever_it_stands() {
         for byte in 0..=255u8 {
-            for place in 0..8 {
-                let classes = classes_of(
-                    0x205a_7a39_30ff_5f00 & !(0xff << (8 * place)) | u64::from(byte) << (8 * place),
-                );
-                let is_set = |mask: u64| gather(mask) >> place & 1 == 1;
+            for lane in 0..8 {
+                let classes =
+                    classes_of(0x205a_7a39_30ff_5f00 & !(0xff << (8 * lane)) | u64::from(byte) << (8 * lane));
+                let is_set = |mask: u64| gather(mask) >> lane & 1 == 1;
                 assert_eq!(is_set(classes.upper), byte.is_ascii_uppercase());
                 assert_eq!(is_set(classes.lower), byte.is_ascii_lowercase());
                 assert_eq!(is_set(classes.digit), byte.is_ascii_digit());

@@ -84,11 +84,11 @@ impl<T> Counts<T> {
         (self.slots, self.mask) = (larger, mask);
     }
 
-    /// Tells every hash, its count and its memory in the order in which they came, and forgets them.
-    pub(crate) fn drain(&mut self, mut tell: impl FnMut(u64, u32, T)) {
+    /// Calls `take` with every hash, its count and its memory in the order in which they came, and forgets them.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(u64, u32, T)) {
         for (index, memory) in self.filled.drain(..) {
             let slot = self.slots[index as usize];
-            tell(slot.hash, slot.count, memory);
+            take(slot.hash, slot.count, memory);
         }
         if self.slots.len() > MOST_SLOTS || self.round == u32::MAX {
             *self = Self::new();

@@ -1,12 +1,12 @@
 //! Postings: the files that have a term, and how often.
 //!
-//! The count is kept in sixteen levels only; BM25 hardly tells large counts apart.
+//! The count is kept in sixteen levels only; to BM25 large counts are nearly the same.
 
 use crate::bits::{BitReader, BitWriter, rice_parameter, width_of};
 
 /// What the levels stand for; a count is rounded down to one of them.
 pub(crate) const LEVELS: [u8; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 255];
-/// Lists up to this length stand among the terms, longer ones apart and in chunks.
+/// Posting lists up to this length stand among the terms, longer ones apart and in chunks.
 pub(crate) const SHORT: usize = 16;
 const CHUNK: usize = 128;
 
@@ -24,24 +24,25 @@ pub(crate) fn level_of(count: u8) -> u8 {
     LEVELS.partition_point(|&level| level <= count).saturating_sub(1) as u8
 }
 
-/// Writes a short list: the first file in full, then differences.
-pub(crate) fn write_short(list: &[Posting], file_count: u32, out: &mut BitWriter) {
-    let Some(first) = list.first() else { return };
+/// Writes a short posting list: the first file in full, then differences.
+pub(crate) fn write_short(postings: &[Posting], file_count: u32, out: &mut BitWriter) {
+    let Some(first) = postings.first() else { return };
     out.put(u64::from(first.file), width_of(u64::from(file_count)));
-    if list.len() > 1 {
-        let span = list.last().map_or(0, |last| last.file - first.file) as u64 - (list.len() as u64 - 1);
-        let k = rice_parameter(span, list.len() as u64 - 1);
+    if postings.len() > 1 {
+        let span =
+            postings.last().map_or(0, |last| last.file - first.file) as u64 - (postings.len() as u64 - 1);
+        let k = rice_parameter(span, postings.len() as u64 - 1);
         out.put(u64::from(k), 5);
-        for pair in list.windows(2) {
+        for pair in postings.windows(2) {
             out.put_rice(u64::from(pair[1].file - pair[0].file - 1), k);
         }
     }
-    for posting in list {
+    for posting in postings {
         out.put_rice(u64::from(posting.level), 0);
     }
 }
 
-/// Reads a short list of so many postings.
+/// Reads a short posting list of so many postings.
 pub(crate) fn read_short(bits: &mut BitReader<'_>, count: usize, file_count: u32, out: &mut Vec<Posting>) {
     let start = out.len();
     let mut file = bits.take(width_of(u64::from(file_count)));
@@ -59,10 +60,10 @@ pub(crate) fn read_short(bits: &mut BitReader<'_>, count: usize, file_count: u32
     }
 }
 
-/// Writes a long list, in chunks that have their own parameters.
-pub(crate) fn write_long(list: &[Posting], out: &mut BitWriter) {
+/// Writes a long posting list, in chunks that have their own parameters.
+pub(crate) fn write_long(postings: &[Posting], out: &mut BitWriter) {
     let mut next = 0;
-    for chunk in list.chunks(CHUNK) {
+    for chunk in postings.chunks(CHUNK) {
         let count = chunk.len() as u64;
         let span = chunk.last().map_or(0, |last| u64::from(last.file + 1 - next)) - count;
         let files = rice_parameter(span, count);
@@ -77,7 +78,7 @@ pub(crate) fn write_long(list: &[Posting], out: &mut BitWriter) {
     }
 }
 
-/// Reads a long list of so many postings.
+/// Reads a long posting list of so many postings.
 pub(crate) fn read_long(bits: &mut BitReader<'_>, count: usize, out: &mut Vec<Posting>) {
     let mut next = 0u64;
     let mut left = count;
@@ -106,22 +107,22 @@ mod tests {
             far in 5_000u32..u32::MAX - 1,
             seed in any::<u8>(),
         ) {
-            let mut list: Vec<Posting> = files
+            let mut postings: Vec<Posting> = files
                 .iter()
                 .map(|&file| Posting { file, level: (file as u8 ^ seed) % 16 })
                 .collect();
-            list.push(Posting { file: far, level: 3 });
+            postings.push(Posting { file: far, level: 3 });
             let mut writer = BitWriter::default();
-            write_long(&list, &mut writer);
+            write_long(&postings, &mut writer);
             writer.align();
-            let short = &list[list.len().saturating_sub(SHORT)..];
+            let short = &postings[postings.len().saturating_sub(SHORT)..];
             write_short(short, far + 1, &mut writer);
             let mut bytes = Vec::new();
             writer.drain_into(&mut bytes);
             let mut reader = BitReader::new(&bytes);
             let mut read = Vec::new();
-            read_long(&mut reader, list.len(), &mut read);
-            prop_assert_eq!(&read, &list);
+            read_long(&mut reader, postings.len(), &mut read);
+            prop_assert_eq!(&read, &postings);
             reader.align();
             read.clear();
             read_short(&mut reader, short.len(), far + 1, &mut read);

@@ -64,14 +64,14 @@ pub fn rank(
     let whole = Whole::of(&scopes);
     let mut scores: Vec<Vec<f32>> =
         scopes.iter().map(|scope| vec![0.0; scope.words.file_count() as usize]).collect();
-    let mut lists = vec![Vec::new(); scopes.len()];
+    let mut posting_lists = vec![Vec::new(); scopes.len()];
     for term in &terms {
         if has_ended() {
             return (Vec::new(), 0);
         }
-        let weight = read_term(&scopes, term, &whole, &mut lists);
-        for ((scope, list), scores) in scopes.iter().zip(&lists).zip(&mut scores) {
-            add_scores(scope, list, term, weight, &whole, scores);
+        let weight = read_term(&scopes, term, &whole, &mut posting_lists);
+        for ((scope, postings), scores) in scopes.iter().zip(&posting_lists).zip(&mut scores) {
+            add_scores(scope, postings, term, weight, &whole, scores);
         }
     }
     best(&scores, limit)
@@ -82,10 +82,10 @@ pub fn rank(
 pub fn term_weights(parts: &[WordsPart<'_>], query: &str) -> Vec<f32> {
     let scopes: Vec<Scope<'_>> = parts.iter().map(Scope::new).collect();
     let whole = Whole::of(&scopes);
-    let mut lists = vec![Vec::new(); scopes.len()];
+    let mut posting_lists = vec![Vec::new(); scopes.len()];
     let weigh = |term: &QueryTerm| {
-        let weight = read_term(&scopes, term, &whole, &mut lists);
-        if lists.iter().all(Vec::is_empty) { 0.0 } else { weight }
+        let weight = read_term(&scopes, term, &whole, &mut posting_lists);
+        if posting_lists.iter().all(Vec::is_empty) { 0.0 } else { weight }
     };
     terms_of(query).iter().map(weigh).collect()
 }
@@ -137,30 +137,35 @@ impl Whole {
     }
 }
 
-/// Reads the postings of a term in all scopes, and tells how much it weighs.
-fn read_term(scopes: &[Scope<'_>], term: &QueryTerm, whole: &Whole, lists: &mut [Vec<Posting>]) -> f32 {
-    for (scope, list) in scopes.iter().zip(lists.iter_mut()) {
-        scope.words.postings(term.term, list);
+/// Reads the postings of a term in all scopes, and returns its weight.
+fn read_term(
+    scopes: &[Scope<'_>],
+    term: &QueryTerm,
+    whole: &Whole,
+    posting_lists: &mut [Vec<Posting>],
+) -> f32 {
+    for (scope, postings) in scopes.iter().zip(posting_lists.iter_mut()) {
+        scope.words.postings(term.term, postings);
         if let Some(bits) = &scope.allowed {
-            list.retain(|posting| {
+            postings.retain(|posting| {
                 bits.get(posting.file as usize / 64).is_some_and(|word| word >> (posting.file % 64) & 1 == 1)
             });
         }
     }
-    let having = lists.iter().map(Vec::len).sum::<usize>() as f64;
+    let having = posting_lists.iter().map(Vec::len).sum::<usize>() as f64;
     let rarity = ((whole.file_count as f64 - having).max(0.0) + 0.5) / (having + 0.5);
     term.weight * (1.0 + rarity).ln() as f32
 }
 
 fn add_scores(
     scope: &Scope<'_>,
-    list: &[Posting],
+    postings: &[Posting],
     term: &QueryTerm,
     weight: f32,
     whole: &Whole,
     scores: &mut [f32],
 ) {
-    for posting in list {
+    for posting in postings {
         let Some(score) = scores.get_mut(posting.file as usize) else { continue };
         let count = f32::from(LEVELS[posting.level as usize & 15]);
         // An identifier as a whole is not worth less in a long file: it is what was asked for.

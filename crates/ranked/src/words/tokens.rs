@@ -34,12 +34,12 @@ pub(crate) struct Token {
     pub(crate) parts: u32,
 }
 
-/// Tells every term of a text: the parts of a word in their order, then its whole.
+/// Calls `emit` with every term of a text: the parts of a word in their order, then its whole.
 #[inline]
-pub(crate) fn tokenize(text: &[u8], mut tell: impl FnMut(Token)) {
+pub(crate) fn tokenize(text: &[u8], mut emit: impl FnMut(Token)) {
     split(text, |found| match found {
-        Split::Term(token) => tell(token),
-        Split::Compound(range) => tokenize_compound(text, range, &mut tell),
+        Split::Term(token) => emit(token),
+        Split::Compound(range) => tokenize_compound(text, range, &mut emit),
     });
 }
 
@@ -52,9 +52,9 @@ pub(crate) enum Split {
     Compound(Range<usize>),
 }
 
-/// Tells every term or compound word of a text.
+/// Calls `emit` with every term or compound word of a text.
 #[inline]
-pub(crate) fn split(text: &[u8], mut tell: impl FnMut(Split)) {
+pub(crate) fn split(text: &[u8], mut emit: impl FnMut(Split)) {
     let mut position = 0;
     while position < text.len() {
         let classes = classes_of(load(text, position));
@@ -89,15 +89,15 @@ pub(crate) fn split(text: &[u8], mut tell: impl FnMut(Split)) {
             position += 8;
         }
         if beyond != 0 {
-            position = beyond_ascii(text, start, &mut |token| tell(Split::Term(token)));
+            position = beyond_ascii(text, start, &mut |token| emit(Split::Term(token)));
         } else if position - start > LONGEST_WORD {
             continue;
         } else if begins_with_digit {
-            number(text, start..position, &mut |token| tell(Split::Term(token)));
+            number(text, start..position, &mut |token| emit(Split::Term(token)));
         } else if other == 0 && (upper == 0 || lower == 0 && !begins_small) {
-            tell(Split::Term(ascii(text, start, position, 1)));
+            emit(Split::Term(ascii(text, start, position, 1)));
         } else {
-            tell(Split::Compound(start..position));
+            emit(Split::Compound(start..position));
         }
     }
 }
@@ -109,10 +109,10 @@ fn ascii(text: &[u8], start: usize, end: usize, parts: u32) -> Token {
 }
 
 #[inline]
-fn number(text: &[u8], range: Range<usize>, tell: &mut impl FnMut(Token)) {
+fn number(text: &[u8], range: Range<usize>, emit: &mut impl FnMut(Token)) {
     let end = without_underscores(text, &range);
     if end - range.start <= LONGEST_NUMBER {
-        tell(ascii(text, range.start, end, 1));
+        emit(ascii(text, range.start, end, 1));
     }
 }
 
@@ -125,9 +125,9 @@ fn without_underscores(text: &[u8], range: &Range<usize>) -> usize {
     end
 }
 
-/// Tells the parts and the whole of a word that [`split`] found.
+/// Calls `emit` with the parts and the whole of a word that [`split`] found.
 #[inline]
-pub(crate) fn tokenize_compound(text: &[u8], range: Range<usize>, tell: &mut impl FnMut(Token)) {
+pub(crate) fn tokenize_compound(text: &[u8], range: Range<usize>, emit: &mut impl FnMut(Token)) {
     let end = without_underscores(text, &range);
     let mut parts = 0;
     // The last byte of the window before, in the lowest bit.
@@ -141,7 +141,7 @@ pub(crate) fn tokenize_compound(text: &[u8], range: Range<usize>, tell: &mut imp
             let bound = window_start + bounds.trailing_zeros() as usize;
             bounds &= bounds - 1;
             if bound > part_start {
-                tell(ascii(text, part_start, bound, 1));
+                emit(ascii(text, part_start, bound, 1));
                 parts += 1;
             }
             // An underscore ends a part and begins none.
@@ -151,11 +151,11 @@ pub(crate) fn tokenize_compound(text: &[u8], range: Range<usize>, tell: &mut imp
         window_start += WINDOW;
     }
     if part_start < end {
-        tell(ascii(text, part_start, end, 1));
+        emit(ascii(text, part_start, end, 1));
         parts += 1;
     }
     if parts > 1 {
-        tell(ascii(text, range.start, end, parts));
+        emit(ascii(text, range.start, end, parts));
     }
 }
 
@@ -183,7 +183,7 @@ impl Window {
             window.digit |= gather(classes.digit) << at;
             window.underscore |= gather(classes.underscore) << at;
         }
-        // What is behind the end of the word does not count; what is behind the window is looked ahead at.
+        // What follows the word does not count; what follows the window is looked at ahead.
         let inside = u64::MAX >> (64 - length);
         window.upper &= inside;
         window.lower &= inside;
@@ -218,9 +218,9 @@ impl Window {
     }
 }
 
-/// Tells the terms of a word with characters beyond ASCII, if it is one, and where to go on.
+/// Calls `emit` with the terms of a word with characters beyond ASCII, if it is one, and returns where to go on.
 #[cold]
-fn beyond_ascii(text: &[u8], start: usize, tell: &mut impl FnMut(Token)) -> usize {
+fn beyond_ascii(text: &[u8], start: usize, emit: &mut impl FnMut(Token)) -> usize {
     let mut characters: Vec<(usize, char)> = Vec::new();
     let mut end = start;
     while let Some(character) = character_at(text, end) {
@@ -242,7 +242,7 @@ fn beyond_ascii(text: &[u8], start: usize, tell: &mut impl FnMut(Token)) -> usiz
     let word = start..last + character.len_utf8();
     if characters[0].1.is_numeric() {
         if word.len() <= LONGEST_NUMBER {
-            tell(lower(text, word, 1));
+            emit(lower(text, word, 1));
         }
         return end;
     }
@@ -258,13 +258,13 @@ fn beyond_ascii(text: &[u8], start: usize, tell: &mut impl FnMut(Token)) -> usiz
         if before == '_' {
             part_start = position;
         } else if character == '_' || starts_part(before, character, after) {
-            tell(lower(text, part_start..position, 1));
+            emit(lower(text, part_start..position, 1));
             (parts, part_start) = (parts + 1, position);
         }
     }
-    tell(lower(text, part_start..word.end, 1));
+    emit(lower(text, part_start..word.end, 1));
     if parts > 0 {
-        tell(lower(text, word, parts + 1));
+        emit(lower(text, word, parts + 1));
     }
     end
 }

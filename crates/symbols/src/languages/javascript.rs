@@ -44,7 +44,7 @@ pub(super) const SHARED: &[Rule] = &[
     define("generator_function_declaration", Kind::Function).with_body(),
     define("class_declaration", Kind::Class).with_members(),
     define("method_definition", Kind::Method).with_body(),
-    // A variable is told outside functions; a function that has its name from a variable, everywhere.
+    // A variable is listed outside functions; a function that has its name from a variable, everywhere.
     define("variable_declarator", Kind::Variable)
         .unless(&[
             (Unless::NameIsNot("identifier"), None),

@@ -28,7 +28,7 @@ const RULES: &[Rule] = &[
     define("function_declaration", Kind::Function)
         .unless(&[(Unless::Wrapped("method_index_expression"), Some(Kind::Method))])
         .with_body(),
-    // A function that has its name from a variable is told everywhere; a variable, outside functions, if it
+    // A function that has its name from a variable is listed everywhere; a variable, outside functions, if it
     // is not a part of another.
     define("assignment_statement", Kind::Variable)
         .named(Name::Node("variable_list"))
