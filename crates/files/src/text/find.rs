@@ -6,10 +6,16 @@ use super::survey::{Line, Terminator};
 const REMEMBERED: usize = 20;
 
 /// Looks for a sequence of lines. Takes time in proportion to the lines that pass by, however they repeat.
+///
+/// Only the last line can be met in two ways ([`is_line`]), so it is compared apart from the others: for those, which are
+/// met in one way only, the algorithm of Knuth, Morris and Pratt holds.
 pub(crate) struct Finder<'a> {
-    wanted: Vec<&'a [u8]>,
-    /// How much of the sequence may already have begun when the next line does not fit.
+    /// All lines but the last.
+    beginning: Vec<&'a [u8]>,
+    last: &'a [u8],
+    /// How much of the beginning may already have begun when the next line does not fit.
     fallback: Vec<usize>,
+    /// How much of the beginning has come in a row.
     matched: usize,
     /// The lines that passed by last: where each begins, and how it ends.
     recent: std::collections::VecDeque<(u64, u64, Terminator)>,
@@ -56,18 +62,21 @@ pub(crate) fn is_line(wanted: &[u8], line: &Line<'_>) -> bool {
 }
 
 impl<'a> Finder<'a> {
-    pub(crate) fn new(wanted: Vec<&'a [u8]>) -> Self {
-        let mut fallback = vec![0; wanted.len()];
+    pub(crate) fn new(mut wanted: Vec<&'a [u8]>) -> Self {
+        let last = wanted.pop().unwrap_or_default();
+        let beginning = wanted;
+        let mut fallback = vec![0; beginning.len()];
         let mut matched = 0;
-        for index in 1..wanted.len() {
-            while matched > 0 && wanted[index] != wanted[matched] {
+        for index in 1..beginning.len() {
+            while matched > 0 && beginning[index] != beginning[matched] {
                 matched = fallback[matched - 1];
             }
-            matched += usize::from(wanted[index] == wanted[matched]);
+            matched += usize::from(beginning[index] == beginning[matched]);
             fallback[index] = matched;
         }
         Self {
-            wanted,
+            beginning,
+            last,
             fallback,
             matched: 0,
             recent: std::collections::VecDeque::new(),
@@ -78,7 +87,7 @@ impl<'a> Finder<'a> {
 
     /// How long the longest of the wanted lines is: one that is longer is none of them.
     pub(crate) fn longest(&self) -> usize {
-        self.wanted.iter().map(|line| line.len()).max().unwrap_or_default()
+        self.beginning.iter().chain([&self.last]).map(|line| line.len()).max().unwrap_or_default()
     }
 
     /// How many of the wanted lines have come in a row.
@@ -89,15 +98,10 @@ impl<'a> Finder<'a> {
     /// Takes the next line.
     pub(crate) fn take(&mut self, line: &Line<'_>) {
         self.recent.push_back((line.number, line.start, line.terminator));
-        if self.recent.len() > self.wanted.len() {
+        if self.recent.len() > self.beginning.len() + 1 {
             self.recent.pop_front();
         }
-        while self.matched > 0 && !is_line(self.wanted[self.matched], line) {
-            self.matched = self.fallback[self.matched - 1];
-        }
-        self.matched += usize::from(is_line(self.wanted[self.matched], line));
-        if self.matched == self.wanted.len() {
-            self.matched = self.fallback[self.matched - 1];
+        if self.matched == self.beginning.len() && is_line(self.last, line) {
             self.count += 1;
             if self.found.len() < REMEMBERED
                 && let Some((number, start, first)) = self.recent.front().copied()
@@ -106,6 +110,10 @@ impl<'a> Finder<'a> {
                 self.found.push(Occurrence { line: number, start, end, first, last });
             }
         }
+        while self.matched > 0 && self.beginning.get(self.matched) != Some(&line.content) {
+            self.matched = self.fallback[self.matched - 1];
+        }
+        self.matched += usize::from(self.beginning.get(self.matched) == Some(&line.content));
     }
 }
 
@@ -135,6 +143,16 @@ mod tests {
         assert_eq!(places(&["a", "a", "a"], &["a"]), [1, 2, 3]);
         assert_eq!(places(&["a", "ab"], &["b"]), [] as [u64; 0]);
         assert_eq!(places(&["", "x", ""], &[""]), [1, 3]);
+    }
+
+    #[test]
+    fn occurrences_that_overlap_are_found_where_the_last_line_ends_with_a_return() {
+        let mut finder = Finder::new(lines_to_find("a\na\r"));
+        for number in 1..=3 {
+            let (start, terminator) = ((number - 1) * 3, Terminator::Return);
+            finder.take(&Line { number, start, content: b"a", length: 1, terminator });
+        }
+        assert_eq!(finder.found.iter().map(|found| found.line).collect::<Vec<_>>(), [1, 2]);
     }
 
     proptest! {
