@@ -24,7 +24,7 @@ impl Globs {
         is_folder: impl Fn(&WorkspacePath) -> bool,
     ) -> Result<Self, ignore::Error> {
         let (not, rest) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
-        let rest = rest.strip_prefix("./").unwrap_or(rest);
+        let rest = rest.trim_start_matches("./");
         let rest = if rest == "." { "/" } else { rest };
         let written = from_root(rest, folder);
         let meant = stands_for_its_content(rest, folder, is_folder).unwrap_or_else(|| written.clone());
@@ -75,8 +75,17 @@ fn has_wildcards(glob: &str) -> bool {
 /// The glob as it counts from the root.
 fn from_root(glob: &str, folder: &WorkspacePath) -> String {
     let has_slash = glob.trim_end_matches('/').contains('/');
-    if !has_slash || folder.is_root() || is_from_root(glob, folder) || glob.starts_with("**/") {
+    // What begins with `#` is a remark, unless something stands before it.
+    if !has_slash
+        || glob.starts_with('/')
+        || glob.starts_with("**/")
+        || folder.is_root() && glob.starts_with('#')
+    {
         return glob.to_owned();
+    }
+    // The slash says that the glob counts from the root in whatever folder it is used next.
+    if folder.is_root() || is_from_root(glob, folder) {
+        return format!("/{glob}");
     }
     format!("/{}/{glob}", globset::escape(folder.as_str()))
 }
@@ -133,6 +142,7 @@ mod tests {
             ("*.rs", "", "a/b/c.rs", "a/b/c.md"),
             ("src", "", "src/x/y", "a/src"),
             ("./src", "", "src/x", "a/src"),
+            ("././src", "", "src/x", "a/src"),
             ("src/", "", "src/x", "b/src"),
             ("/src/*.rs", "", "src/x.rs", "a/src/x.rs"),
             ("src/*.rs", "", "src/x.rs", "src/a/x.rs"),
@@ -177,5 +187,10 @@ mod tests {
         assert_eq!(first.from_root(), "/a/src/*.rs");
         assert!(globs(first.from_root(), "a/src").admit_file("a/src/x.rs"));
         assert_eq!(globs("!*.md", "a").from_root(), "!*.md");
+        for (glob, folder) in [("a/src/*.rs", ""), ("a/src/*.rs", "a"), ("/a/src/*.rs", "b")] {
+            let first = globs(glob, folder);
+            assert_eq!(first.from_root(), "/a/src/*.rs", "{glob} in {folder}");
+            assert!(globs(first.from_root(), "a/src").admit_file("a/src/x.rs"), "{glob} in {folder}");
+        }
     }
 }
