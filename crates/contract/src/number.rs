@@ -76,7 +76,8 @@ fn is_exact(number: &str) -> bool {
     is_integer || as_float().is_some_and(|float| decimal(&format!("{float:e}")) == decimal(number))
 }
 
-/// Sign, significant digits and exponent of a JSON number: equal for equal numbers.
+/// Sign, significant digits and exponent of a JSON number: equal for equal numbers. None if the exponent, as it is
+/// written or as it counts from the last or the first digit, does not fit into 32 bits.
 pub fn decimal(number: &str) -> Option<(bool, String, i64)> {
     let (negative, unsigned) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -92,6 +93,8 @@ pub fn decimal(number: &str) -> Option<(bool, String, i64)> {
         return Some((false, String::new(), 0));
     }
     let power = exponent - fraction.len() as i64 + (digits.len() - significant.len()) as i64;
+    i32::try_from(power).ok()?;
+    i32::try_from(power + significant.len() as i64).ok()?;
     Some((negative, significant.to_owned(), power))
 }
 
