@@ -16,6 +16,8 @@ mod diff;
 mod document;
 mod examples;
 mod folder;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod issue;
 mod locate;
 mod names;

@@ -9,6 +9,8 @@ mod canonical;
 mod definition;
 mod envelope;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod line_range;
 mod meant;
 mod nearest;

@@ -3,6 +3,8 @@
 
 mod fault;
 mod files;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod globs;
 mod hash;
 mod listing;

@@ -10,6 +10,8 @@
 //! say, which is the caller's.
 
 pub mod bits;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod malformed;
 mod names;
 mod runs;

@@ -8,6 +8,8 @@
 mod dialect;
 mod envelope;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod id;
 
 pub use dialect::{Dialect, PROTOCOL_VERSION_KEY};

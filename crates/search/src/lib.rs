@@ -11,6 +11,8 @@ mod blocks;
 mod build;
 mod candidates;
 mod command;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod grams;
 mod health;
 mod in_order;

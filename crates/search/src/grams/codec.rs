@@ -8,6 +8,9 @@ use std::ops::Range;
 
 use pintle_ranked::bits::{BitWriter, push_varint, take_varint};
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 /// The parameter that stands for a bitmap.
 const BITMAP: u8 = 63;
 /// No gap between 32-bit numbers needs a larger parameter.

@@ -3,6 +3,8 @@
 //! A **segment** knows some files: their paths, stamps and hashes, and in which of their blocks each gram occurs.
 
 mod files;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod paged;
 mod text;
 

@@ -21,6 +21,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::plain_file::create_private;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 const PAGE: usize = 1 << 14;
 /// Changes with the format: what another version wrote is foreign.
 const MAGIC: [u8; 8] = *b"PINTLE\x00\x01";

@@ -1,0 +1,7 @@
+//! Globs of `search`.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| pintle_search::fuzzing::search_filter(bytes));
