@@ -1,6 +1,9 @@
 //! What `.gitattributes` says of a file, as far as it decides how its content is compared.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use pintle_root::open_file_in;
 
@@ -15,8 +18,6 @@ use crate::{
 const LIMIT: u64 = 4 << 20;
 /// The attributes of at most so many folders are cached.
 const MOST_FOLDERS: usize = 4096;
-/// How deep macros may be nested.
-const DEEPEST_MACRO: usize = 8;
 const NAME: &[u8] = b".gitattributes";
 
 /// What git does with line endings before a file becomes a blob.
@@ -72,7 +73,7 @@ impl<'a> Attributes<'a> {
             for (_, assignments) in
                 rules.rules.iter().rev().filter(|(pattern, _)| pattern.matches(own, false))
             {
-                found.take(assignments, &rule_files, 0);
+                found.take(assignments, &rule_files);
             }
         }
         Ok(found.conversion(self.repository.config.auto_crlf))
@@ -121,19 +122,28 @@ struct AttributeFiles {
     text: Option<Value>,
     crlf: Option<Value>,
     eol: Option<Value>,
+    /// The macros that were expanded. Once more they say nothing new, and macros that name macros many times over would
+    /// take exponentially long.
+    expanded: HashSet<Vec<u8>>,
 }
 
 impl AttributeFiles {
-    fn take(&mut self, assignments: &[Assignment], rule_files: &[(usize, Arc<Rules>)], depth: usize) {
-        for Assignment { name, value } in assignments.iter().rev() {
+    fn take(&mut self, assignments: &[Assignment], rule_files: &[(usize, Arc<Rules>)]) {
+        // Macros may name macros, as deep as they like.
+        let mut open = vec![assignments.iter().rev()];
+        while let Some(next) = open.last_mut() {
+            let Some(Assignment { name, value }) = next.next() else {
+                open.pop();
+                continue;
+            };
             match &name[..] {
                 b"text" => drop(self.text.get_or_insert_with(|| value.clone())),
                 b"crlf" => drop(self.crlf.get_or_insert_with(|| value.clone())),
                 b"eol" => drop(self.eol.get_or_insert_with(|| value.clone())),
-                name if *value == Value::Set && depth < DEEPEST_MACRO => {
+                name if *value == Value::Set && self.expanded.insert(name.to_vec()) => {
                     let own = rule_files.iter().find_map(|(_, rules)| rules.macros.get(name));
                     match own {
-                        Some(assignments) => self.take(assignments, rule_files, depth + 1),
+                        Some(assignments) => open.push(assignments.iter().rev()),
                         None if name == b"binary" => drop(self.text.get_or_insert(Value::Unset)),
                         None => {}
                     }
@@ -246,10 +256,18 @@ mod tests {
         let mut found = AttributeFiles::default();
         for (pattern, assignments) in rule_files[0].1.rules.iter().rev() {
             if pattern.matches(path.as_bytes(), false) {
-                found.take(assignments, &rule_files, 0);
+                found.take(assignments, &rule_files);
             }
         }
         found.conversion(false)
+    }
+
+    #[test]
+    fn macros_that_name_macros_many_times_over_take_no_time() {
+        let levels =
+            (0..12).map(|level| format!("[attr]m{level} {}\n", format!("m{} ", level + 1).repeat(50)));
+        let text = levels.collect::<String>() + "[attr]m12 text\n* m0\n";
+        assert_eq!(conversion(&text, "x"), Conversion::Always);
     }
 
     #[test]
