@@ -8,6 +8,8 @@
 mod environment;
 mod error;
 mod folder;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod inside;
 mod manifest;
 mod outcome;

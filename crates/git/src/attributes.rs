@@ -1,5 +1,8 @@
 //! What `.gitattributes` says of a file, as far as it decides how its content is compared.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,

@@ -25,6 +25,8 @@ mod content;
 mod delta;
 mod directory;
 mod discovery;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod gitfile;
 mod hash;
 mod ignored;

@@ -1,6 +1,9 @@
 //! `pintle.toml` as it is written: its keys are those of the settings, and two tables. What it means is decided in
 //! `settings`.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 use std::{
     collections::BTreeMap,
     io,

@@ -10,6 +10,8 @@ mod compose;
 mod config;
 mod environment;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod introduction;
 mod living;
 mod memory;

@@ -6,6 +6,8 @@
 
 mod calls;
 mod direct;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod http;
 mod json_rpc;
 mod lane;

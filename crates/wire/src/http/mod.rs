@@ -4,6 +4,8 @@ mod accept;
 mod body;
 mod connection;
 mod cors;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod health;
 mod layers;
 mod mcp;

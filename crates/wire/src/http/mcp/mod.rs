@@ -2,6 +2,8 @@
 //! `DELETE` ends a session.
 
 mod extract;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod headers;
 mod session;
 mod sessions;

@@ -1,0 +1,7 @@
+//! The configuration file.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| pintle::fuzzing::configuration(bytes));

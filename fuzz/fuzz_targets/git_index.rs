@@ -1,0 +1,7 @@
+//! The index of a git repository.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| pintle_git::fuzzing::git_index(bytes));
