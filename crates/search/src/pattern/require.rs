@@ -96,6 +96,7 @@ const LONGEST: usize = 256;
 const DEEPEST: usize = 200;
 
 /// What is known of the matches of a part of an expression.
+#[derive(Clone)]
 struct Matches {
     /// All of them, if they are few.
     exact: Option<Strings>,
@@ -115,16 +116,17 @@ fn analyze(expression: &Hir, depth: usize) -> Matches {
         HirKind::Class(class) => members(class).map_or_else(Matches::unknown, Matches::exactly),
         HirKind::Capture(capture) => analyze(&capture.sub, depth + 1),
         HirKind::Repetition(repetition) => {
-            let one = || analyze(&repetition.sub, depth + 1);
+            // It is analyzed once however often it is repeated: repetitions of repetitions would take exponentially long.
+            let one = analyze(&repetition.sub, depth + 1);
             let is_exact = repetition.max == Some(repetition.min);
             match repetition.min {
                 0 if repetition.max == Some(0) => Matches::exactly([Vec::new()].into()),
-                0 if repetition.max == Some(1) => one().or(Matches::exactly([Vec::new()].into())),
+                0 if repetition.max == Some(1) => one.or(Matches::exactly([Vec::new()].into())),
                 0 => Matches::unknown(),
                 least => {
                     // A few repetitions tell all that three bytes can.
                     let told = least.min(4);
-                    let mut matches = (1..told).fold(one(), |matches, _| matches.then(one()));
+                    let mut matches = (1..told).fold(one.clone(), |matches, _| matches.then(one.clone()));
                     if !(is_exact && told == least) {
                         matches.forget_exact();
                     }
@@ -336,6 +338,14 @@ mod tests {
             assert!(holds(&required, &grams_of(matching.as_bytes())), "{expression}: {required:?}");
             assert!(!holds(&required, &grams_of(other.as_bytes())), "{expression}: {required:?}");
         }
+    }
+
+    #[test]
+    fn repetitions_of_repetitions_are_analyzed_once() {
+        let nested = (0..40).fold("ab".to_owned(), |inner, _| format!("({inner}){{4}}"));
+        let required = required(&nested, false);
+        assert!(holds(&required, &grams_of(b"abababab")), "{required:?}");
+        assert!(!holds(&required, &grams_of(b"abcabc")), "{required:?}");
     }
 
     #[test]
