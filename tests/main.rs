@@ -19,6 +19,7 @@ mod crash;
 mod escape;
 mod failures;
 mod framing;
+mod fuzz_targets;
 mod http;
 mod idempotency;
 mod layers;
