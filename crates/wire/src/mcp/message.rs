@@ -125,8 +125,10 @@ pub(crate) fn notification(method: &str, params: Value) -> Option<ClientJsonRpcM
     }
 }
 
-/// The SDK's form of the notification that a request is cancelled.
-pub(crate) fn cancelled(mut params: Value, number: i64) -> Option<ClientJsonRpcMessage> {
+/// The SDK's form of the notification that a request is cancelled. Params that are no object come from a wrong envelope
+/// that was let through; they can name the call all the same, and nothing else.
+pub(crate) fn cancelled(params: Value, number: i64) -> Option<ClientJsonRpcMessage> {
+    let mut params = if params.is_object() { params } else { json!({}) };
     params["requestId"] = json!(number);
     notification("notifications/cancelled", params)
 }
@@ -339,5 +341,19 @@ fn complete_tool(tool: &mut Value) {
     let meta = tool["_meta"].as_object_mut();
     if let Some(support) = meta.and_then(|meta| meta.shift_remove(TASK_SUPPORT_KEY)) {
         tool["execution"] = json!({"taskSupport": support});
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_names_its_call_whatever_its_params_are() {
+        for params in [json!({"requestId": "a", "reason": "r"}), json!([null, "a"]), json!("a"), Value::Null]
+        {
+            let message = json!(cancelled(params.clone(), 7).expect("a notification"));
+            assert_eq!(message["params"]["requestId"], 7, "{params}");
+        }
     }
 }
