@@ -3,6 +3,8 @@
 mod bridge;
 mod clients;
 mod convert;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handler;
 mod instructions;
 mod listing;
