@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pintle_positions::text_of;
 
-use super::FileConfig;
+use super::ConfigFile;
 
 /// See [`crate::fuzzing::configuration`].
 pub(crate) fn configuration(bytes: &[u8]) {
@@ -13,7 +13,7 @@ pub(crate) fn configuration(bytes: &[u8]) {
         Ok(text) => text,
         Err(problem) => return assert_position(&String::from_utf8_lossy(bytes), &problem.to_string()),
     };
-    if let Err(problem) = FileConfig::parse(&text, file) {
+    if let Err(problem) = ConfigFile::parse(&text, file) {
         assert_position(&text, &problem.to_string());
     }
 }
