@@ -20,9 +20,9 @@ use crate::build::{Built, Observer, Phase};
 /// How much lower the priority of a build is than that of calls, in steps of `nice`.
 const NICE: i32 = 10;
 /// After a build that has failed, the next one is tried no sooner than this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const RETRY_DELAY: Duration = Duration::from_secs(60);
 /// How long the end of the server waits for a build to clean up. What it leaves is removed by the next one.
-const CLEANING: Duration = Duration::from_millis(500);
+const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The build that is going on behind the calls, and what came of the last one.
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Background {
         let background = Arc::clone(self);
         let run = move || {
             // Whatever happens, nobody must wait for a build that is over.
-            let _over = Over(&background);
+            let _guard = RunningGuard(&background);
             // Threads that this one starts have its priority, too. Where it cannot be lowered, the build goes on.
             if let Ok(priority) = getpriority_process(None) {
                 let _ = setpriority_process(None, (priority + NICE).min(19));
@@ -103,11 +103,11 @@ impl Background {
     }
 
     /// Whether it is of no use to begin another build by now.
-    pub(crate) fn is_hopeless(&self) -> bool {
+    pub(crate) fn is_suspended(&self) -> bool {
         match &self.state.lock().last {
             None => false,
             Some(Outcome::Declined(_)) => true,
-            Some(Outcome::Failed(_, at)) => at.elapsed() < PATIENCE,
+            Some(Outcome::Failed(_, at)) => at.elapsed() < RETRY_DELAY,
         }
     }
 
@@ -123,7 +123,7 @@ impl Background {
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
         let mut state = self.state.lock();
-        self.changed.wait_while_for(&mut state, |state| state.running.is_some(), CLEANING);
+        self.changed.wait_while_for(&mut state, |state| state.running.is_some(), STOP_TIMEOUT);
     }
 }
 
@@ -142,9 +142,9 @@ impl Observer for Background {
 }
 
 /// Marks the end of a build.
-struct Over<'a>(&'a Background);
+struct RunningGuard<'a>(&'a Background);
 
-impl Drop for Over<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         self.0.state.lock().running = None;
         self.0.changed.notify_all();

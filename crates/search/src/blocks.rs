@@ -21,7 +21,7 @@ pub(crate) struct Cutter {
     blocks: u32,
     /// The present block, and where the next byte lies in the file.
     block: u32,
-    place: u64,
+    offset: u64,
 }
 
 /// What a part of the text is.
@@ -35,7 +35,7 @@ pub(crate) struct Cut {
 impl Cutter {
     /// For a file of `blocks` blocks.
     pub(crate) fn new(blocks: u32) -> Self {
-        Self { blocks, block: 0, place: 0 }
+        Self { blocks, block: 0, offset: 0 }
     }
 
     /// How much of the text that comes next belongs to the present block.
@@ -43,25 +43,25 @@ impl Cutter {
         let all = Cut { length: text.len(), next: None };
         // The last byte at which a line of this block may end such that the next one starts beyond the block.
         let edge = (u64::from(self.block) + 1) * BLOCK - 1;
-        let from = usize::try_from(edge.saturating_sub(self.place)).unwrap_or(usize::MAX);
+        let from = usize::try_from(edge.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         if self.block + 1 >= self.blocks || from >= text.len() {
-            self.place += text.len() as u64;
+            self.offset += text.len() as u64;
             return all;
         }
         let Some(end) = memchr(b'\n', &text[from..]) else {
-            self.place += text.len() as u64;
+            self.offset += text.len() as u64;
             return all;
         };
         let length = from + end + 1;
-        self.place += length as u64;
-        self.block = count_before(self.place).min(self.blocks - 1);
+        self.offset += length as u64;
+        self.block = block_at(self.offset).min(self.blocks - 1);
         Cut { length, next: Some(self.block) }
     }
 }
 
-/// The block that a line starting at a place belongs to.
-fn count_before(place: u64) -> u32 {
-    u32::try_from(place / BLOCK).unwrap_or(u32::MAX)
+/// The block that a line starting at a offset belongs to.
+fn block_at(offset: u64) -> u32 {
+    u32::try_from(offset / BLOCK).unwrap_or(u32::MAX)
 }
 
 /// The bytes of a file in which the lines of some neighbouring blocks start. The first line that starts in them is

@@ -14,14 +14,14 @@ use serde_json::Value;
 
 use crate::{
     build::{Mode, Observer},
-    in_order::look_in_order,
-    jobs::Jobs,
-    live::Snapshot,
-    look::{Gather, Line, Looker, Wants, column},
+    candidate_files::CandidateFiles,
+    in_order::verify_in_order,
     pattern::{Case, Meaning, Pattern, Syntax},
     query::Filter,
     search::Search,
+    snapshot::Snapshot,
     tools::{self, Match},
+    verify::{Line, LineSink, Verifier, VerifyOptions, column},
 };
 
 /// What a build did.
@@ -175,7 +175,7 @@ fn matches(pattern: &Pattern, line: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// The circumstances of the local user's own command.
-fn apart() -> CallContext {
+fn local_call() -> CallContext {
     CallContext::detached(Caller::local())
 }
 
@@ -208,7 +208,7 @@ impl Search {
     /// Answers as the tool `search` does, with as many hits as there are unless `top` says less. With `is_fresh` the
     /// root is walked first.
     pub fn answer(&self, search: &HitSearch<'_>, is_fresh: bool) -> Result<Answer, Fault> {
-        let (output, snapshot) = tools::search_now(self, search, is_fresh, &apart())?;
+        let (output, snapshot) = tools::search_now(self, search, is_fresh, &local_call())?;
         let hits = output.hits().iter().map(|hit| ShownHit {
             path: hit.raw_path.clone(),
             line: hit.line,
@@ -234,7 +234,7 @@ impl Search {
         let meaning = Meaning { syntax, case: search.case, is_word: search.is_word };
         let pattern = tools::pattern_of(search.query, meaning)?;
         let scopes = Scopes::everything();
-        let within = tools::reach_of(self, search.globs, &scopes);
+        let within = tools::walk_within(self, search.globs, &scopes);
         let snapshot = self.snapshot_on_disk_or_files(within, is_fresh)?;
         let filter = tools::filter_of(self, search.globs, search.language, &scopes)?;
         self.print(&snapshot, &pattern, &filter, search, format, out)
@@ -250,16 +250,17 @@ impl Search {
         out: &mut dyn Write,
     ) -> Result<io::Result<PrintedLines>, Fault> {
         let admit = |path: &[u8], language| filter.admits(path, language);
-        let jobs = Jobs::new(snapshot, &pattern.requirement, b"", &admit);
-        let mut jobs = jobs.map_err(|torn| self.unready(torn.into()))?;
+        let candidates = CandidateFiles::new(snapshot, &pattern.requirement, b"", &admit);
+        let mut candidates = candidates.map_err(|torn| self.handle_error(torn.into()))?;
         let most = search.top.unwrap_or(u64::MAX);
-        let wants = Wants { line_numbers: search.line_numbers, hashes: false, around: search.around, most };
+        let options =
+            VerifyOptions { line_numbers: search.line_numbers, hashes: false, around: search.around, most };
         let (mut printed, mut missed) = (Ok(0), Vec::new());
-        let looked = look_in_order(
+        let verified = verify_in_order(
             &snapshot.index,
-            &mut jobs,
-            || Looker::new(&self.root, pattern, wants, snapshot.manifest.limit, &|| false),
-            || Printed::new(search, pattern, format),
+            &mut candidates,
+            || Verifier::new(&self.root, pattern, options, snapshot.manifest.limit, &|| false),
+            || LineBuffer::new(search, pattern, format),
             |gathered| {
                 let Ok(before) = printed else { return false };
                 missed.extend_from_slice(&gathered.missed);
@@ -271,7 +272,7 @@ impl Search {
                 printed.as_ref().is_ok_and(|lines| *lines < most)
             },
         );
-        looked.map_err(|torn| self.unready(torn.into()))?;
+        verified.map_err(|torn| self.handle_error(torn.into()))?;
         let other_limit = self.other_limit(snapshot);
         let is_indexed = snapshot.is_indexed();
         Ok(printed.map(|count| PrintedLines { count, missed, other_limit, is_indexed }))
@@ -279,10 +280,10 @@ impl Search {
 }
 
 /// So many bytes are printed before more are gathered.
-const HEAVY: usize = 1 << 18;
+const FLUSH_BYTES: usize = 1 << 18;
 
 /// Gathers lines as they are printed.
-struct Printed<'a> {
+struct LineBuffer<'a> {
     pattern: &'a Pattern,
     format: &'a (dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
     separator: &'a [u8],
@@ -302,7 +303,7 @@ struct Printed<'a> {
     missed: Vec<Vec<u8>>,
 }
 
-impl<'a> Printed<'a> {
+impl<'a> LineBuffer<'a> {
     fn new(
         search: &LineSearch<'a>,
         pattern: &'a Pattern,
@@ -344,7 +345,7 @@ impl<'a> Printed<'a> {
     }
 }
 
-impl Gather for Printed<'_> {
+impl LineSink for LineBuffer<'_> {
     fn line(&mut self, path: &[u8], line: Line<'_>) -> bool {
         self.print(path, &line, false);
         self.lines += 1;
@@ -356,7 +357,7 @@ impl Gather for Printed<'_> {
         self.around > 0 || !self.is_full()
     }
 
-    fn around(&mut self, path: &[u8], line: Line<'_>) {
+    fn context_line(&mut self, path: &[u8], line: Line<'_>) {
         self.print(path, &line, true);
         self.since += 1;
         if self.since <= self.around
@@ -367,7 +368,7 @@ impl Gather for Printed<'_> {
         }
     }
 
-    fn gap(&mut self) {
+    fn context_break(&mut self) {
         self.out.extend_from_slice(b"--\n");
         self.since = self.around;
     }
@@ -380,15 +381,15 @@ impl Gather for Printed<'_> {
         self.lines >= self.most
     }
 
-    fn missed(&mut self, path: &[u8]) {
+    fn file_unreadable(&mut self, path: &[u8]) {
         self.missed.push(path.to_owned());
     }
 
-    fn is_heavy(&self) -> bool {
-        self.out.len() >= HEAVY
+    fn should_flush(&self) -> bool {
+        self.out.len() >= FLUSH_BYTES
     }
 
-    fn forget(&mut self, mark: usize) {
+    fn roll_back(&mut self, mark: usize) {
         self.lines = self.lines_before;
         self.ends.truncate(usize::try_from(self.lines).unwrap_or(usize::MAX));
         self.out.truncate(mark);

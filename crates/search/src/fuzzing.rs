@@ -7,10 +7,10 @@ use grep_matcher::Matcher;
 use pintle_contract::Scopes;
 
 use crate::{
-    grams::{Gram, codec, gram},
     pattern::{Case, Meaning, Pattern, Requirement, Syntax},
-    query::{Cursor, Filter, reach},
+    query::{Cursor, Filter, glob_prefixes},
     segment,
+    trigrams::{Trigram, codec, trigram},
 };
 
 /// Reads a segment of an index, written well or damaged. The module `segment::fuzzing` says what the input is and what
@@ -19,7 +19,7 @@ pub fn index_segment(bytes: &[u8]) {
     segment::fuzzing::index_segment(bytes);
 }
 
-/// Reads a posting list. The module `grams::codec::fuzzing` says what the input is and what must hold.
+/// Reads a posting list. The module `trigrams::codec::fuzzing` says what the input is and what must hold.
 pub fn posting_list(bytes: &[u8]) {
     codec::fuzzing::posting_list(bytes);
 }
@@ -39,7 +39,7 @@ pub fn search_cursor(bytes: &[u8]) {
     assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
 }
 
-/// Reads globs, one a line, and at last a path. A path that the globs admit is within their reach, so that no search
+/// Reads globs, one a line, and at last a path. A path that the globs admit is within their glob_prefixes, so that no search
 /// passes over a file that its globs ask for.
 pub fn search_filter(bytes: &[u8]) {
     let (globs, path) = match memchr::memrchr(b'\n', bytes) {
@@ -56,7 +56,7 @@ pub fn search_filter(bytes: &[u8]) {
     let scopes = Scopes::everything();
     let Ok(filter) = Filter::new(&scopes, &globs, is_folder, None) else { return };
     if filter.admits(path, None)
-        && let Some(within) = reach(&globs, is_folder)
+        && let Some(within) = glob_prefixes(&globs, is_folder)
     {
         assert!(within.covers(path), "{globs:?} admit {path:?} beyond {within:?}");
     }
@@ -82,8 +82,8 @@ pub fn search_pattern(bytes: &[u8]) {
     for line in lines.filter(|line| !line.contains(&0)) {
         let found = pattern.matcher().find(line).expect("the matcher has no errors");
         if let Some(found) = found {
-            let grams = line.windows(3).map(|window| gram([window[0], window[1], window[2]])).collect();
-            let is_promised = holds(&pattern.requirement, &grams);
+            let trigrams = line.windows(3).map(|window| trigram([window[0], window[1], window[2]])).collect();
+            let is_promised = holds(&pattern.requirement, &trigrams);
             assert!(is_promised, "{query:?} matches {line:?} without {:?}", pattern.requirement);
             assert!(found.end() <= line.len());
         }
@@ -93,13 +93,13 @@ pub fn search_pattern(bytes: &[u8]) {
     }
 }
 
-fn holds(required: &Requirement, grams: &HashSet<Gram>) -> bool {
+fn holds(required: &Requirement, trigrams: &HashSet<Trigram>) -> bool {
     match required {
         Requirement::Anything => true,
         Requirement::Nothing => false,
-        Requirement::Gram(gram) => grams.contains(gram),
-        Requirement::All(parts) => parts.iter().all(|part| holds(part, grams)),
-        Requirement::Either(parts) => parts.iter().any(|part| holds(part, grams)),
+        Requirement::Trigram(trigram) => trigrams.contains(trigram),
+        Requirement::All(parts) => parts.iter().all(|part| holds(part, trigrams)),
+        Requirement::Either(parts) => parts.iter().any(|part| holds(part, trigrams)),
     }
 }
 

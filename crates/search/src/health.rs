@@ -3,7 +3,7 @@
 use pintle_contract::{ErrorCode, Fault};
 use pintle_tool::CallContext;
 
-use crate::{live::Watching, search::Search, summary::Ready};
+use crate::{search::Search, snapshot::Watching, summary::Ready};
 
 /// The health of search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,60 +2,61 @@
 
 use crate::{
     build::threads,
+    candidate_files::CandidateFiles,
     index::Index,
-    jobs::Jobs,
-    look::{Changed, Gather, Job, Looked, Looker},
     ordered::run_in_order,
     segment::Torn,
+    verify::{ActualFile, CandidateFile, LineSink, Verified, Verifier},
 };
 
 /// How many blocks are looked at in one go.
-const CHUNK: usize = 48;
+const CHUNK_BLOCKS: usize = 48;
 /// So many blocks are looked at right here: that takes less time than to start threads.
-const AT_ONCE: usize = 160;
+const INLINE_BLOCKS: usize = 160;
 /// How far threads may be ahead of what was taken.
-const AHEAD: usize = 64;
+const MAX_AHEAD: usize = 64;
 
-/// Looks into the files of all jobs. `take` gets what was gathered, in order, until it says that it is enough.
-pub(crate) fn look_in_order<'a, G: Gather>(
+/// Looks into the files of all candidates. `take` gets what was gathered, in order, until it says that it is enough.
+pub(crate) fn verify_in_order<'a, G: LineSink>(
     index: &Index,
-    jobs: &mut Jobs<'_>,
-    looker: impl Fn() -> Looker<'a> + Sync,
+    candidates: &mut CandidateFiles<'_>,
+    verifier: impl Fn() -> Verifier<'a> + Sync,
     gather: impl Fn() -> G + Sync,
     mut take: impl FnMut(G) -> bool,
 ) -> Result<(), Torn> {
     // Looks into files until that is enough to be taken, and tells how many they were.
-    let some = |looker: &mut Looker<'a>, jobs: &[Job<'_>]| -> Result<(G, usize), Torn> {
+    let some = |verifier: &mut Verifier<'a>, candidates: &[CandidateFile<'_>]| -> Result<(G, usize), Torn> {
         let mut gathered = gather();
-        for (job, number) in jobs.iter().zip(1..) {
-            let looked = looker.look(job.path, index.known(job)?.as_ref(), &mut gathered);
-            gathered.saw(looked);
-            if looked == Looked::Changed(Changed::Unreadable) {
-                gathered.missed(job.path);
+        for (candidate, number) in candidates.iter().zip(1..) {
+            let verified =
+                verifier.verify(candidate.path, index.candidate_blocks(candidate)?.as_ref(), &mut gathered);
+            gathered.file_verified(verified);
+            if verified == Verified::Differs(ActualFile::Unreadable) {
+                gathered.file_unreadable(candidate.path);
             }
-            if gathered.is_full() || gathered.is_heavy() {
+            if gathered.is_full() || gathered.should_flush() {
                 return Ok((gathered, number));
             }
         }
-        Ok((gathered, jobs.len()))
+        Ok((gathered, candidates.len()))
     };
-    let mut lookers = Vec::new();
+    let mut verifiers = Vec::new();
     let mut spent = 0;
     loop {
-        let batch = jobs.next()?;
+        let batch = candidates.next()?;
         if batch.is_empty() {
             return Ok(());
         }
         let chunks = chunks(&batch);
         let mut next = 0;
-        while next < chunks.len() && (spent < AT_ONCE || next + 1 == chunks.len() || threads() < 2) {
-            spent += chunks[next].iter().map(|job| job.weight).sum::<usize>();
-            if lookers.is_empty() {
-                lookers.push(looker());
+        while next < chunks.len() && (spent < INLINE_BLOCKS || next + 1 == chunks.len() || threads() < 2) {
+            spent += chunks[next].iter().map(|candidate| candidate.weight).sum::<usize>();
+            if verifiers.is_empty() {
+                verifiers.push(verifier());
             }
             let mut rest = chunks[next];
             while !rest.is_empty() {
-                let (gathered, count) = some(&mut lookers[0], rest)?;
+                let (gathered, count) = some(&mut verifiers[0], rest)?;
                 if !take(gathered) {
                     return Ok(());
                 }
@@ -64,54 +65,54 @@ pub(crate) fn look_in_order<'a, G: Gather>(
             next += 1;
         }
         if next < chunks.len() {
-            lookers.resize_with(threads(), &looker);
-            if !look_with_threads(&chunks[next..], &mut lookers, &some, &mut take)? {
+            verifiers.resize_with(threads(), &verifier);
+            if !verify_with_threads(&chunks[next..], &mut verifiers, &some, &mut take)? {
                 return Ok(());
             }
         }
     }
 }
 
-/// The same for some chunks, with a thread for each looker. Tells whether more is wanted.
-fn look_with_threads<'a, G: Gather>(
-    chunks: &[&[Job<'_>]],
-    lookers: &mut [Looker<'a>],
-    some: &(impl Fn(&mut Looker<'a>, &[Job<'_>]) -> Result<(G, usize), Torn> + Sync),
+/// The same for some chunks, with a thread for each verifier. Tells whether more is wanted.
+fn verify_with_threads<'a, G: LineSink>(
+    chunks: &[&[CandidateFile<'_>]],
+    verifiers: &mut [Verifier<'a>],
+    some: &(impl Fn(&mut Verifier<'a>, &[CandidateFile<'_>]) -> Result<(G, usize), Torn> + Sync),
     take: &mut impl FnMut(G) -> bool,
 ) -> Result<bool, Torn> {
-    let all = |looker: &mut Looker<'a>, mut jobs: &[Job<'_>]| -> Result<Vec<G>, Torn> {
+    let all = |verifier: &mut Verifier<'a>, mut candidates: &[CandidateFile<'_>]| -> Result<Vec<G>, Torn> {
         let mut pieces = Vec::new();
-        while !jobs.is_empty() {
-            let (gathered, count) = some(looker, jobs)?;
+        while !candidates.is_empty() {
+            let (gathered, count) = some(verifier, candidates)?;
             let is_full = gathered.is_full();
             pieces.push(gathered);
-            jobs = if is_full { &[] } else { &jobs[count..] };
+            candidates = if is_full { &[] } else { &candidates[count..] };
         }
         Ok(pieces)
     };
     run_in_order(
-        lookers,
+        verifiers,
         chunks.len(),
-        AHEAD,
-        |looker, number| all(looker, chunks[number]),
+        MAX_AHEAD,
+        |verifier, number| all(verifier, chunks[number]),
         |pieces| Ok(pieces?.into_iter().all(&mut *take)),
     )
 }
 
-/// Jobs in chunks of about the same weight.
-fn chunks<'j, 'a>(jobs: &'j [Job<'a>]) -> Vec<&'j [Job<'a>]> {
+/// CandidateFiles in chunks of about the same weight.
+fn chunks<'j, 'a>(candidates: &'j [CandidateFile<'a>]) -> Vec<&'j [CandidateFile<'a>]> {
     let mut chunks = Vec::new();
     let (mut start, mut weight) = (0, 0);
-    for (number, job) in jobs.iter().enumerate() {
+    for (number, candidate) in candidates.iter().enumerate() {
         // Opening a file takes as long as reading another block.
-        weight += job.weight + 1;
-        if weight >= CHUNK {
-            chunks.push(&jobs[start..=number]);
+        weight += candidate.weight + 1;
+        if weight >= CHUNK_BLOCKS {
+            chunks.push(&candidates[start..=number]);
             (start, weight) = (number + 1, 0);
         }
     }
-    if start < jobs.len() {
-        chunks.push(&jobs[start..]);
+    if start < candidates.len() {
+        chunks.push(&candidates[start..]);
     }
     chunks
 }

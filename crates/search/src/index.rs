@@ -13,15 +13,15 @@ use pintle_root::scan::{PassedOver, Within};
 
 use crate::{
     build::{NAMES, WORDS},
-    look::{Job, Known},
-    segment::{KnownFile, PagedFile, Section, State, TextSegment, Torn},
-    store::{Manifest, Part, Store},
+    segment::{FileRecord, FileState, PagedFile, Section, TextSegment, Torn},
+    store::{Manifest, SealedFile, Store},
+    verify::{CandidateBlocks, CandidateFile},
 };
 
 /// A segment, and which of its files a later one replaces or removes.
 pub(crate) struct Segment {
     pub(crate) text: TextSegment,
-    dead: HashSet<u32>,
+    deleted: HashSet<u32>,
     words: Option<PinnedFile>,
     names: Option<PinnedFile>,
 }
@@ -35,8 +35,8 @@ struct PinnedFile {
 }
 
 impl PinnedFile {
-    fn open(store: &Store, part: &Part) -> io::Result<Self> {
-        Ok(Self { file: store.open_part(part)?, seal: part.seal, mapped: OnceLock::new() })
+    fn open(store: &Store, part: &SealedFile) -> io::Result<Self> {
+        Ok(Self { file: store.open_sealed(part)?, seal: part.seal, mapped: OnceLock::new() })
     }
 
     /// An error of kind `InvalidData` tells that the file is torn or foreign; any other may be over the next time.
@@ -45,11 +45,11 @@ impl PinnedFile {
             Some(mapped) => mapped,
             None => {
                 let mapped = PagedFile::map(Arc::clone(&self.file), self.seal)?;
-                mapped.verify()?;
+                mapped.verify_checksums()?;
                 self.mapped.get_or_init(|| mapped)
             }
         };
-        if mapped.is_whole()? { Ok(mapped) } else { Err(Torn.into_error()) }
+        if mapped.is_unmodified()? { Ok(mapped) } else { Err(Torn.into_error()) }
     }
 
     fn bytes(&self, section: Section) -> io::Result<&[u8]> {
@@ -76,13 +76,13 @@ impl Segment {
     }
 
     /// Whether no later segment says anything about its files.
-    pub(crate) fn is_all_alive(&self) -> bool {
-        self.dead.is_empty()
+    pub(crate) fn has_no_deletions(&self) -> bool {
+        self.deleted.is_empty()
     }
 
     /// Whether a file counts.
-    pub(crate) fn is_alive(&self, file: u32) -> bool {
-        !self.dead.contains(&file)
+    pub(crate) fn is_live(&self, file: u32) -> bool {
+        !self.deleted.contains(&file)
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Index {
 
 /// Where a file of the index is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct FileId {
     pub(crate) segment: u32,
     pub(crate) file: u32,
 }
@@ -105,9 +105,10 @@ impl Index {
         // Every file is opened before any is read: from then on it does not matter whether somebody removes them.
         let mut opened = Vec::with_capacity(manifest.segments.len());
         for parts in &manifest.segments {
-            let pin =
-                |part: &Option<Part>| part.as_ref().map(|part| PinnedFile::open(store, part)).transpose();
-            opened.push((store.open_part(&parts.text)?, pin(&parts.words)?, pin(&parts.names)?));
+            let pin = |part: &Option<SealedFile>| {
+                part.as_ref().map(|part| PinnedFile::open(store, part)).transpose()
+            };
+            opened.push((store.open_sealed(&parts.text)?, pin(&parts.words)?, pin(&parts.names)?));
         }
         let mut index = Self { generation: manifest.generation, segments: Vec::new() };
         for (parts, (text, words, names)) in manifest.segments.iter().zip(opened) {
@@ -124,35 +125,35 @@ impl Index {
         names: Option<PinnedFile>,
     ) -> Result<(), Torn> {
         if !self.segments.is_empty() {
-            let removed = text.removed()?;
+            let removed = text.tombstones()?;
             for number in 0..text.files().count() {
-                self.bury(text.files().path(text.file(), number)?)?;
+                self.mark_deleted(text.files().path(text.file(), number)?)?;
             }
-            removed.iter().try_for_each(|path| self.bury(path))?;
+            removed.iter().try_for_each(|path| self.mark_deleted(path))?;
         }
-        self.segments.push(Segment { text, dead: HashSet::new(), words, names });
+        self.segments.push(Segment { text, deleted: HashSet::new(), words, names });
         Ok(())
     }
 
-    fn bury(&mut self, path: &[u8]) -> Result<(), Torn> {
+    fn mark_deleted(&mut self, path: &[u8]) -> Result<(), Torn> {
         for segment in &mut self.segments {
             if let Some(number) = segment.text.files().find(segment.text.file(), path)? {
-                segment.dead.insert(number);
+                segment.deleted.insert(number);
             }
         }
         Ok(())
     }
 
     /// What the last walk of the whole root passed over.
-    pub(crate) fn passed(&self) -> Result<PassedOver, Torn> {
-        let known = self.segments.iter().rev().find_map(|segment| segment.text.passed().transpose());
+    pub(crate) fn skipped(&self) -> Result<PassedOver, Torn> {
+        let known = self.segments.iter().rev().find_map(|segment| segment.text.skipped().transpose());
         known.unwrap_or_else(|| Ok(PassedOver::new()))
     }
 
     /// Whether the files of all segments still have all their bytes.
-    pub(crate) fn is_whole(&self) -> io::Result<bool> {
+    pub(crate) fn is_unmodified(&self) -> io::Result<bool> {
         for segment in &self.segments {
-            if !segment.text.file().is_whole()? {
+            if !segment.text.file().is_unmodified()? {
                 return Ok(false);
             }
         }
@@ -160,9 +161,9 @@ impl Index {
     }
 
     /// Reads everything. An error of kind `InvalidData` tells that something is not as it was written.
-    pub(crate) fn verify(&self) -> io::Result<()> {
+    pub(crate) fn verify_checksums(&self) -> io::Result<()> {
         for segment in &self.segments {
-            segment.text.file().verify()?;
+            segment.text.file().verify_checksums()?;
             for part in [&segment.words, &segment.names].into_iter().flatten() {
                 part.mapped()?;
             }
@@ -178,46 +179,46 @@ impl Index {
     }
 
     /// Where a path is.
-    pub(crate) fn find(&self, path: &[u8]) -> Result<Option<Place>, Torn> {
+    pub(crate) fn find(&self, path: &[u8]) -> Result<Option<FileId>, Torn> {
         // A path counts in one segment only: the others have buried it.
         for (segment, number) in self.segments.iter().zip(0..) {
             if let Some(file) = segment.text.files().find(segment.text.file(), path)?
-                && !segment.dead.contains(&file)
+                && !segment.deleted.contains(&file)
             {
-                return Ok(Some(Place { segment: number, file }));
+                return Ok(Some(FileId { segment: number, file }));
             }
         }
         Ok(None)
     }
 
-    pub(crate) fn segment(&self, place: Place) -> &Segment {
-        &self.segments[place.segment as usize]
+    pub(crate) fn segment(&self, id: FileId) -> &Segment {
+        &self.segments[id.segment as usize]
     }
 
     /// The path of a file.
-    pub(crate) fn path(&self, place: Place) -> Result<&[u8], Torn> {
-        let text = &self.segment(place).text;
-        text.files().path(text.file(), place.file)
+    pub(crate) fn path(&self, id: FileId) -> Result<&[u8], Torn> {
+        let text = &self.segment(id).text;
+        text.files().path(text.file(), id.file)
     }
 
     /// What is known of a file.
-    pub(crate) fn file(&self, place: Place) -> Result<KnownFile, Torn> {
-        let text = &self.segment(place).text;
-        text.files().file(text.file(), place.file)
+    pub(crate) fn file(&self, id: FileId) -> Result<FileRecord, Torn> {
+        let text = &self.segment(id).text;
+        text.files().file(text.file(), id.file)
     }
 
     /// All files that count, segment by segment.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+    pub(crate) fn live_files(&self) -> impl Iterator<Item = FileId> {
         self.segments.iter().zip(0..).flat_map(|(segment, number)| {
             let all = 0..segment.text.files().count();
-            let alive = all.filter(|file| !segment.dead.contains(file));
-            alive.map(move |file| Place { segment: number, file })
+            let alive = all.filter(|file| !segment.deleted.contains(file));
+            alive.map(move |file| FileId { segment: number, file })
         })
     }
 
     /// The files that are, or lie below, one of some paths.
-    pub(crate) fn places_within(&self, within: &Within) -> Result<Vec<Place>, Torn> {
-        let mut places = Vec::new();
+    pub(crate) fn live_files_within(&self, within: &Within) -> Result<Vec<FileId>, Torn> {
+        let mut ids = Vec::new();
         for (segment, number) in self.segments.iter().zip(0..) {
             let (files, file) = (segment.text.files(), segment.text.file());
             for target in within.targets() {
@@ -229,26 +230,33 @@ impl Index {
                     false => files.lower_bound(file, &below)?..files.lower_bound(file, &beyond)?,
                 };
                 let all = files.find(file, target)?.into_iter().chain(below);
-                let alive = all.filter(|number| !segment.dead.contains(number));
-                places.extend(alive.map(|file| Place { segment: number, file }));
+                let alive = all.filter(|number| !segment.deleted.contains(number));
+                ids.extend(alive.map(|file| FileId { segment: number, file }));
             }
         }
-        places.sort_unstable();
-        places.dedup();
-        Ok(places)
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
     }
 
-    /// What is known of the file of a job, with the blocks that may match.
-    pub(crate) fn known(&self, job: &Job<'_>) -> Result<Option<Known>, Torn> {
-        let Some(place) = job.place else {
-            return Ok(job.known.clone().map(|file| Known { file, blocks: 0, candidates: None }));
+    /// What is known of the file of a candidate, with the blocks that may match.
+    pub(crate) fn candidate_blocks(
+        &self,
+        candidate: &CandidateFile<'_>,
+    ) -> Result<Option<CandidateBlocks>, Torn> {
+        let Some(id) = candidate.id else {
+            return Ok(candidate.record.clone().map(|file| CandidateBlocks {
+                file,
+                blocks: 0,
+                candidates: None,
+            }));
         };
-        let text = &self.segment(place).text;
-        let all = text.files().blocks_of(text.file(), place.file)?;
-        let file = text.files().file(text.file(), place.file)?;
-        let candidates = match &job.blocks {
+        let text = &self.segment(id).text;
+        let all = text.files().blocks_of(text.file(), id.file)?;
+        let file = text.files().file(text.file(), id.file)?;
+        let candidates = match &candidate.blocks {
             // What is mostly looked at is better read in one go.
-            Some(blocks) if blocks.len() < all.len() && file.state == State::Indexed => {
+            Some(blocks) if blocks.len() < all.len() && file.state == FileState::Indexed => {
                 let mut ranges: Vec<(Range<u32>, u32)> = Vec::new();
                 for block in blocks {
                     let own = block - all.start;
@@ -261,6 +269,6 @@ impl Index {
             }
             _ => None,
         };
-        Ok(Some(Known { file, blocks: all.len() as u32, candidates }))
+        Ok(Some(CandidateBlocks { file, blocks: all.len() as u32, candidates }))
     }
 }

@@ -47,11 +47,11 @@ pub(crate) fn run_in_order<W: Send, T: Send, E>(
 /// Which jobs are begun, done and taken.
 struct Queue<T> {
     next: AtomicUsize,
-    state: Mutex<State<T>>,
+    state: Mutex<FileState<T>>,
     changed: Condvar,
 }
 
-struct State<T> {
+struct FileState<T> {
     results: BTreeMap<usize, T>,
     taken: usize,
     is_stopped: bool,
@@ -61,7 +61,7 @@ impl<T> Queue<T> {
     fn new() -> Self {
         Self {
             next: AtomicUsize::new(0),
-            state: Mutex::new(State { results: BTreeMap::new(), taken: 0, is_stopped: false }),
+            state: Mutex::new(FileState { results: BTreeMap::new(), taken: 0, is_stopped: false }),
             changed: Condvar::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! Reading one file for the index: its hash, its lines, its grams.
+//! Reading one file for the index: its hash, its lines, its trigrams.
 
 use std::{
     fs::File,
@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     blocks::Cutter,
-    grams::Collector,
-    segment::{KnownFile, State},
+    segment::{FileRecord, FileState},
+    trigrams::Collector,
 };
 
 /// Reads files, one after the other, into the same buffer.
@@ -25,32 +25,32 @@ pub(crate) struct FileReader {
 
 /// What came of a file, and when it was first seen as it was then.
 pub(crate) struct Inspected {
-    pub(crate) file: KnownFile,
+    pub(crate) file: FileRecord,
     pub(crate) seen: Option<Sighting>,
 }
 
 /// What came of a file of the index.
-pub(crate) struct Indexed {
-    pub(crate) file: KnownFile,
+pub(crate) struct IndexedFile {
+    pub(crate) file: FileRecord,
     /// When it was first seen as it was read.
     pub(crate) seen: Option<Sighting>,
     /// The number of the first line of each block.
     pub(crate) lines: Vec<u32>,
-    /// Whether its grams are known.
-    has_grams: bool,
+    /// Whether its trigrams are known.
+    has_trigrams: bool,
 }
 
-impl Indexed {
+impl IndexedFile {
     /// Whether the file may have changed since it was read without its stamp showing it.
-    pub(crate) fn is_recent(&self) -> bool {
-        self.file.stamp.is_unknown() && self.file.state != State::Unreadable
+    pub(crate) fn is_racy(&self) -> bool {
+        self.file.stamp.is_unknown() && self.file.state != FileState::Unreadable
     }
 
     /// The file was found to have the same content later, when it had this stamp.
-    pub(crate) fn settle(&mut self, stamp: Stamp) {
+    pub(crate) fn confirm(&mut self, stamp: Stamp) {
         self.file.stamp = stamp;
-        if self.has_grams {
-            self.file.state = State::Indexed;
+        if self.has_trigrams {
+            self.file.state = FileState::Indexed;
         }
     }
 }
@@ -72,19 +72,19 @@ impl FileReader {
         found: Sighting,
         (blocks, first): (u32, u16),
         collector: &mut Collector,
-    ) -> Indexed {
+    ) -> IndexedFile {
         let mut lines = vec![0; blocks as usize];
         let inspected = self.open_and_read(root, path, Some(found), &mut lines, Some((collector, first)));
         let Inspected { mut file, seen } = inspected;
-        let has_grams = file.state == State::Indexed && (blocks > 0 || file.stamp.size == 0);
+        let has_trigrams = file.state == FileState::Indexed && (blocks > 0 || file.stamp.size == 0);
         // What has grown out of having no blocks is looked at in each search, and so is what may have changed since.
-        if file.state == State::Indexed && (file.stamp.is_unknown() || !has_grams) {
-            file.state = State::Whole;
+        if file.state == FileState::Indexed && (file.stamp.is_unknown() || !has_trigrams) {
+            file.state = FileState::ScanWhole;
         }
-        Indexed { file, seen, lines, has_grams }
+        IndexedFile { file, seen, lines, has_trigrams }
     }
 
-    /// Reads a file without its grams. `seen` is when it was seen before, and what stamp it had.
+    /// Reads a file without its trigrams. `seen` is when it was seen before, and what stamp it had.
     pub(crate) fn inspect(&mut self, root: &Root, path: &[u8], seen: Option<Sighting>) -> Inspected {
         self.open_and_read(root, path, seen, &mut [], None)
     }
@@ -102,7 +102,7 @@ impl FileReader {
             Ok(version) => version,
             Err(_) => {
                 let stamp = Stamp::default();
-                let file = KnownFile { stamp, hash: [0; 32], state: State::Unreadable, language };
+                let file = FileRecord { stamp, hash: [0; 32], state: FileState::Unreadable, language };
                 return Inspected { file, seen: None };
             }
         };
@@ -110,14 +110,14 @@ impl FileReader {
         let seen = seen.filter(|seen| seen.stamp == stamp).unwrap_or(Sighting { stamp, at: reading.at });
         let is_too_large = stamp.size > self.limit;
         let outcome = match is_too_large {
-            true => Ok((State::TooLarge, [0; 32])),
+            true => Ok((FileState::TooLarge, [0; 32])),
             false => self.read(&version.file, lines, collector),
         };
-        let (state, hash) = outcome.unwrap_or((State::Unreadable, [0; 32]));
+        let (state, hash) = outcome.unwrap_or((FileState::Unreadable, [0; 32]));
         // Of a file that is too large nothing counts but its size, which is in its stamp.
         let is_trusted = is_too_large || (stamp.is_settled(reading, Some(seen)) && version.is_unchanged());
         let stamp = if is_trusted { stamp } else { stamp.unknown() };
-        Inspected { file: KnownFile { stamp, hash, state, language }, seen: Some(seen) }
+        Inspected { file: FileRecord { stamp, hash, state, language }, seen: Some(seen) }
     }
 
     fn read(
@@ -125,29 +125,29 @@ impl FileReader {
         mut file: &File,
         lines: &mut [u32],
         mut collector: Option<(&mut Collector, u16)>,
-    ) -> io::Result<(State, [u8; 32])> {
+    ) -> io::Result<(FileState, [u8; 32])> {
         let mut length = fill(&mut file, &mut self.buffer)?;
         let state = match has_utf16_mark(&self.buffer[..length]) {
-            true => State::Whole,
-            false => State::Indexed,
+            true => FileState::ScanWhole,
+            false => FileState::Indexed,
         };
         let is_small = length < WINDOW;
         if has_nul(&self.buffer[..length]) {
-            return Ok((State::Binary, [0; 32]));
+            return Ok((FileState::Binary, [0; 32]));
         }
-        // A larger file is read once more, so that its grams need not be taken back.
+        // A larger file is read once more, so that its trigrams need not be taken back.
         if !is_small {
             while length > 0 {
                 length = fill(&mut file, &mut self.buffer)?;
                 if has_nul(&self.buffer[..length]) {
-                    return Ok((State::Binary, [0; 32]));
+                    return Ok((FileState::Binary, [0; 32]));
                 }
             }
             io::Seek::rewind(&mut file)?;
             length = fill(&mut file, &mut self.buffer)?;
         }
-        // What must be searched whole, or has no blocks, needs no grams.
-        if state == State::Whole || lines.is_empty() {
+        // What must be searched whole, or has no blocks, needs no trigrams.
+        if state == FileState::ScanWhole || lines.is_empty() {
             collector = None;
         }
         let mut hasher = Sha256::new();

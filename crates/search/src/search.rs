@@ -21,11 +21,11 @@ use pintle_tool::{CallContext, DynTool, result_too_large};
 
 use crate::{
     background::{Background, Progress},
-    build::{Build, Built, Mode, Most, Observer, build, threads},
+    build::{Build, Built, Mode, Observer, TreeLimit, build, threads},
     health::{self, SearchHealth},
     index::Index,
-    live::{Live, Snapshot, Unready, Watching},
     segment::Torn,
+    snapshot::{Refresher, SearchError, Snapshot, Watching},
     store::Store,
     summary::Summary,
     tools::{self, IndexState},
@@ -68,21 +68,21 @@ pub const LARGEST_MAX_FILE_BYTES: u64 = 256 << 20;
 pub struct Search {
     pub(crate) root: Arc<Root>,
     root_name: RootName,
-    indexed: Option<IndexedCounts>,
+    index: Option<IndexHandle>,
     limit: u64,
     /// The account of the index for callers that asked last.
-    summaries: Mutex<Summaries>,
+    summaries: Mutex<SummaryCache>,
     indexing: Indexing,
     /// Why this root is not indexed unasked.
-    unsuited: Option<&'static str>,
+    auto_index_refusal: Option<&'static str>,
     background: Arc<Background>,
     /// Whether the index was found to be damaged, and nothing was done about it yet.
     is_damaged: AtomicBool,
 }
 
-struct IndexedCounts {
+struct IndexHandle {
     store: Store,
-    live: Arc<Live>,
+    refresher: Arc<Refresher>,
 }
 
 /// A part of the index besides its text.
@@ -102,11 +102,11 @@ impl RankedPart {
 }
 
 #[derive(Default)]
-struct Summaries {
+struct SummaryCache {
     of: Option<Arc<Index>>,
     by_scopes: Vec<(Scopes, Arc<Summary>)>,
     /// What was passed over when it was last counted, for an index.
-    passed: Option<(Arc<Index>, Arc<PassedOver>)>,
+    skipped: Option<(Arc<Index>, Arc<PassedOver>)>,
 }
 
 impl Search {
@@ -114,19 +114,19 @@ impl Search {
     pub fn open(config: SearchConfig) -> io::Result<Arc<Self>> {
         let root = Arc::new(Root::open(&config.root)?);
         let limit = config.max_file_bytes.min(LARGEST_MAX_FILE_BYTES);
-        let indexed = config.state_dir.map(|state| {
+        let index = config.state_dir.map(|state| {
             let store = Store::new(&state, &config.root);
-            IndexedCounts { live: Arc::new(Live::new(Arc::clone(&root), store.clone())), store }
+            IndexHandle { refresher: Arc::new(Refresher::new(Arc::clone(&root), store.clone())), store }
         });
-        let unsuited = unsuited(&config.root, config.home.as_deref());
+        let auto_index_refusal = auto_index_refusal(&config.root, config.home.as_deref());
         Ok(Arc::new(Self {
             root,
             root_name: config.root_name,
-            indexed,
+            index,
             limit,
             summaries: Mutex::default(),
             indexing: config.indexing,
-            unsuited,
+            auto_index_refusal,
             background: Arc::default(),
             is_damaged: AtomicBool::new(false),
         }))
@@ -154,21 +154,21 @@ impl Search {
 
     /// When the index was last built, if there is one.
     pub fn index_built_at(&self) -> Option<std::time::SystemTime> {
-        let manifest = self.indexed.as_ref()?.store.manifest().ok()??;
+        let manifest = self.index.as_ref()?.store.manifest().ok()??;
         std::time::SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_millis(manifest.built_at))
     }
 
     /// A file was changed through the tools: searches that begin from now on see it.
     pub fn note(&self, path: &WorkspacePath) {
-        if let Some(indexed) = &self.indexed {
-            indexed.live.note(path.as_str().trim_start_matches('/').as_bytes());
+        if let Some(handle) = &self.index {
+            handle.refresher.note(path.as_str().trim_start_matches('/').as_bytes());
         }
     }
 
     /// Anything may have changed, by a command that was run: searches that begin from now on see it.
     pub fn note_all(&self) {
-        if let Some(indexed) = &self.indexed {
-            indexed.live.note_all();
+        if let Some(handle) = &self.index {
+            handle.refresher.note_all();
         }
     }
 
@@ -188,19 +188,19 @@ impl Search {
     }
 
     pub(crate) fn watching(&self) -> Watching {
-        self.indexed.as_ref().map_or(Watching::NotYet, |indexed| indexed.live.watching())
+        self.index.as_ref().map_or(Watching::NotYet, |handle| handle.refresher.watching())
     }
 
     /// The root as it is now.
     pub(crate) fn snapshot(&self, call: &CallContext) -> Result<Snapshot, Fault> {
-        let indexed = self.indexed()?;
-        self.snapshot_of(indexed, call).map_err(|unready| self.unready(unready))
+        let handle = self.index_handle()?;
+        self.snapshot_of(handle, call).map_err(|error| self.handle_error(error))
     }
 
-    fn snapshot_of(&self, indexed: &IndexedCounts, call: &CallContext) -> Result<Snapshot, Unready> {
-        let snapshot = indexed.live.snapshot(&|| call.has_ended());
-        if snapshot.is_ok() && indexed.live.is_heavy() {
-            self.refresh_behind();
+    fn snapshot_of(&self, handle: &IndexHandle, call: &CallContext) -> Result<Snapshot, SearchError> {
+        let snapshot = handle.refresher.snapshot(&|| call.has_ended());
+        if snapshot.is_ok() && handle.refresher.is_overlay_large() {
+            self.refresh_in_background();
         }
         snapshot
     }
@@ -217,11 +217,11 @@ impl Search {
             return self.snapshot(call);
         }
         self.check_root()?;
-        if let Some(indexed) = &self.indexed {
-            match self.snapshot_of(indexed, call) {
+        if let Some(handle) = &self.index {
+            match self.snapshot_of(handle, call) {
                 Ok(snapshot) => return Ok(snapshot),
-                Err(unready) if can_be_scanned(&unready) => drop(self.unready(unready)),
-                Err(unready) => return Err(self.unready(unready)),
+                Err(error) if can_be_scanned(&error) => drop(self.handle_error(error)),
+                Err(error) => return Err(self.handle_error(error)),
             }
         }
         self.list_files(within, &|| call.has_ended())
@@ -235,7 +235,7 @@ impl Search {
     ) -> Result<Snapshot, Fault> {
         let listing = self.root.list(within, threads(), has_ended);
         listing.map(|listing| Snapshot::of_listing(listing, self.limit)).map_err(|error| match error.kind() {
-            io::ErrorKind::Interrupted => self.unready(Unready::Ended),
+            io::ErrorKind::Interrupted => self.handle_error(SearchError::Cancelled),
             _ => {
                 let message = format!("the files of the root could not be listed: {error}");
                 storage_failed(message, &error)
@@ -245,22 +245,25 @@ impl Search {
     }
 
     /// Begins to build the first index behind the calls, or the parts that it lacks.
-    pub(crate) fn build_behind(&self) {
-        let Some(indexed) = &self.indexed else { return };
-        if self.indexing != Indexing::Auto || self.unsuited.is_some() || self.background.is_hopeless() {
+    pub(crate) fn build_in_background(&self) {
+        let Some(handle) = &self.index else { return };
+        if self.indexing != Indexing::Auto
+            || self.auto_index_refusal.is_some()
+            || self.background.is_suspended()
+        {
             return;
         }
-        self.begin_build(indexed, Some(Most::UNASKED), |_| None);
+        self.start_build(handle, Some(TreeLimit::AUTOMATIC), |_| None);
     }
 
     /// Begins a build behind the calls, of what `within` tells or of the whole root.
-    fn begin_build(
+    fn start_build(
         &self,
-        indexed: &IndexedCounts,
-        most: Option<Most>,
+        handle: &IndexHandle,
+        tree_limit: Option<TreeLimit>,
         within: impl FnOnce(&dyn Observer) -> Option<Within> + Send + 'static,
     ) {
-        let (root, store, limit) = (Arc::clone(&self.root), indexed.store.clone(), self.limit);
+        let (root, store, limit) = (Arc::clone(&self.root), handle.store.clone(), self.limit);
         self.background.begin(move |observer| {
             let request = Build {
                 root: &root,
@@ -269,7 +272,7 @@ impl Search {
                 within: within(observer),
                 threads: threads(),
                 limit,
-                most,
+                tree_limit,
             };
             build(&request, observer)
                 .map_err(|error| io::Error::new(error.kind(), failed(&error).message.clone()))
@@ -291,8 +294,8 @@ impl Search {
         match self.indexing {
             Indexing::Manual | Indexing::ScanOnly => None,
             Indexing::Auto => {
-                let no_folder = || self.indexed.is_none().then(|| NO_STATE_FOLDER.to_owned());
-                let reason = self.unsuited.map(str::to_owned).or_else(no_folder);
+                let no_folder = || self.index.is_none().then(|| NO_STATE_FOLDER.to_owned());
+                let reason = self.auto_index_refusal.map(str::to_owned).or_else(no_folder);
                 reason.or_else(|| self.background.problem())
             }
         }
@@ -312,7 +315,7 @@ impl Search {
             return Ok(());
         }
         self.check_root()?;
-        let is_there = |indexed: &IndexedCounts| match indexed.store.manifest() {
+        let is_there = |handle: &IndexHandle| match handle.store.manifest() {
             Ok(manifest) => manifest.is_some_and(|manifest| match part {
                 RankedPart::Words => manifest.has_ranked().0,
                 RankedPart::Symbols => manifest.has_ranked().1,
@@ -321,19 +324,19 @@ impl Search {
             Err(error) => error.kind() != io::ErrorKind::InvalidData && !is_unusable_folder(&error),
         };
         loop {
-            if self.indexed.as_ref().is_some_and(is_there) {
+            if self.index.as_ref().is_some_and(is_there) {
                 return Ok(());
             }
             if call.has_ended() {
-                return Err(self.unready(Unready::Ended));
+                return Err(self.handle_error(SearchError::Cancelled));
             }
-            self.build_behind();
+            self.build_in_background();
             if self.background.progress().is_none()
                 && let Some(reason) = self.why_unindexed()
             {
                 let message =
                     format!("the index has no {}, and none is built by itself: {reason}", part.name());
-                let hint = match self.indexed {
+                let hint = match self.index {
                     Some(_) => {
                         "call index_build to build it all the same; literal and regex searches answer without it"
                     }
@@ -348,29 +351,29 @@ impl Search {
     }
 
     /// Builds an index that was found to be damaged anew, while calls go on.
-    pub(crate) fn mend(&self) {
+    pub(crate) fn rebuild_if_damaged(&self) {
         if self.is_damaged.swap(false, Ordering::AcqRel) {
-            self.refresh_behind();
+            self.refresh_in_background();
         }
     }
 
     /// Brings what has changed into the index on disk, while searches go on.
-    fn refresh_behind(&self) {
-        let Some(indexed) = &self.indexed else { return };
-        let live = Arc::clone(&indexed.live);
+    fn refresh_in_background(&self) {
+        let Some(handle) = &self.index else { return };
+        let refresher = Arc::clone(&handle.refresher);
         // What the kernel has told of need not be looked for. If the build fails, searches stay as slow as they are, and
         // the next one tries again.
-        self.begin_build(indexed, None, move |observer| live.changed_paths(&|| observer.has_ended()));
+        self.start_build(handle, None, move |observer| refresher.changed_paths(&|| observer.has_ended()));
     }
 
     /// The same, or nothing if there is no index.
     pub(crate) fn snapshot_if_any(&self, call: &CallContext) -> Result<Option<Snapshot>, Fault> {
-        let Some(indexed) = &self.indexed else { return Ok(None) };
-        match indexed.live.snapshot(&|| call.has_ended()) {
+        let Some(handle) = &self.index else { return Ok(None) };
+        match handle.refresher.snapshot(&|| call.has_ended()) {
             Ok(snapshot) => Ok(Some(snapshot)),
-            Err(Unready::Missing | Unready::Damaged) => Ok(None),
-            Err(unready) if self.scans_without_index() && can_be_scanned(&unready) => Ok(None),
-            Err(unready) => Err(self.unready(unready)),
+            Err(SearchError::NoIndex | SearchError::Damaged) => Ok(None),
+            Err(error) if self.scans_without_index() && can_be_scanned(&error) => Ok(None),
+            Err(error) => Err(self.handle_error(error)),
         }
     }
 
@@ -378,10 +381,10 @@ impl Search {
     pub(crate) fn summary(&self, snapshot: &Snapshot, scopes: &Scopes) -> Result<Summary, Fault> {
         let summary = self.summary_of_index(&snapshot.index, scopes);
         let summary = summary.and_then(|summary| summary.with(&snapshot.index, &snapshot.overlay, scopes));
-        let mut summary = summary.map_err(|torn| self.unready(torn.into()))?;
-        let passed = self.summaries.lock().passed.clone();
+        let mut summary = summary.map_err(|torn| self.handle_error(torn.into()))?;
+        let passed = self.summaries.lock().skipped.clone();
         if let Some((_, passed)) = passed.filter(|(of, _)| Arc::ptr_eq(of, &snapshot.index)) {
-            summary.pass(&passed, scopes);
+            summary.set_skipped(&passed, scopes);
         }
         Ok(summary)
     }
@@ -392,7 +395,7 @@ impl Search {
         let known = {
             let mut summaries = self.summaries.lock();
             if !summaries.of.as_ref().is_some_and(is_same) {
-                *summaries = Summaries { of: Some(Arc::clone(index)), ..Summaries::default() };
+                *summaries = SummaryCache { of: Some(Arc::clone(index)), ..SummaryCache::default() };
             }
             summaries.by_scopes.iter().find(|(of, _)| of == scopes).map(|(_, summary)| Arc::clone(summary))
         };
@@ -427,9 +430,8 @@ impl Search {
     fn refuse_nowhere(&self, path: &WorkspacePath) -> Result<(), Fault> {
         let within = below(path);
         let is_there = within.targets().all(|target| self.root.stamp_of(target).is_ok());
-        let was_there =
-            |index: &Index| index.places_within(&within).map_or(true, |places| !places.is_empty());
-        let is_known = || match self.indexed()?.store.open() {
+        let was_there = |index: &Index| index.live_files_within(&within).map_or(true, |ids| !ids.is_empty());
+        let is_known = || match self.index_handle()?.store.open() {
             Ok(opened) => Ok(opened.is_some_and(|generation| was_there(&generation.index))),
             // The build tells what is wrong with it.
             Err(_) => Ok(true),
@@ -448,7 +450,7 @@ impl Search {
 
     /// Refuses to refresh a part where there is no index that it could be a part of.
     fn refuse_part_of_nothing(&self, path: &WorkspacePath) -> Result<(), Fault> {
-        match self.indexed()?.store.manifest() {
+        match self.index_handle()?.store.manifest() {
             Ok(None) => {
                 let message = format!(
                     "there is no index of this workspace yet, so what lies at {path} cannot be refreshed in it"
@@ -461,7 +463,7 @@ impl Search {
     }
 
     /// Counts what a walk passes over now: of that nobody is told when it changes.
-    pub(crate) fn count_passed(
+    pub(crate) fn count_skipped(
         &self,
         snapshot: &Snapshot,
         has_ended: &(dyn Fn() -> bool + Sync),
@@ -469,7 +471,7 @@ impl Search {
         let walk = self.root.walk(None, threads(), &|_| {}, &|_| {}, has_ended)?;
         let passed = self.root.passed_over(&walk, has_ended);
         let mut summaries = self.summaries.lock();
-        summaries.passed = Some((Arc::clone(&snapshot.index), Arc::new(passed)));
+        summaries.skipped = Some((Arc::clone(&snapshot.index), Arc::new(passed)));
         Ok(())
     }
 
@@ -479,32 +481,32 @@ impl Search {
         within: Option<Within>,
         observer: &dyn Observer,
     ) -> Result<Built, Fault> {
-        let indexed = self.indexed()?;
+        let handle = self.index_handle()?;
         let request = Build {
             root: &self.root,
-            store: &indexed.store,
+            store: &handle.store,
             mode,
             within,
             threads: threads(),
             limit: self.limit,
-            most: None,
+            tree_limit: None,
         };
-        build(&request, observer).map_err(|error| self.unready(error.into()))
+        build(&request, observer).map_err(|error| self.handle_error(error.into()))
     }
 
     /// The index as it lies on disk, with nothing over it unless the root is to be walked first.
     pub(crate) fn snapshot_on_disk(&self, is_fresh: bool) -> Result<Snapshot, Fault> {
-        let indexed = self.indexed()?;
-        self.snapshot_of_disk(indexed, is_fresh).map_err(|unready| self.unready(unready))
+        let handle = self.index_handle()?;
+        self.snapshot_of_disk(handle, is_fresh).map_err(|error| self.handle_error(error))
     }
 
-    fn snapshot_of_disk(&self, indexed: &IndexedCounts, is_fresh: bool) -> Result<Snapshot, Unready> {
+    fn snapshot_of_disk(&self, handle: &IndexHandle, is_fresh: bool) -> Result<Snapshot, SearchError> {
         match is_fresh {
             true => {
-                indexed.live.do_not_watch("one search only");
-                indexed.live.snapshot(&|| false)
+                handle.refresher.do_not_watch("one search only");
+                handle.refresher.snapshot(&|| false)
             }
-            false => indexed.live.snapshot_on_disk(),
+            false => handle.refresher.snapshot_on_disk(),
         }
     }
 
@@ -518,11 +520,11 @@ impl Search {
             return self.snapshot_on_disk(is_fresh);
         }
         self.check_root()?;
-        if let Some(indexed) = &self.indexed {
-            match self.snapshot_of_disk(indexed, is_fresh) {
+        if let Some(handle) = &self.index {
+            match self.snapshot_of_disk(handle, is_fresh) {
                 Ok(snapshot) => return Ok(snapshot),
-                Err(unready) if can_be_scanned(&unready) => {}
-                Err(unready) => return Err(self.unready(unready)),
+                Err(error) if can_be_scanned(&error) => {}
+                Err(error) => return Err(self.handle_error(error)),
             }
         }
         self.list_files(within, &|| false)
@@ -536,16 +538,16 @@ impl Search {
         })
     }
 
-    fn indexed(&self) -> Result<&IndexedCounts, Fault> {
+    fn index_handle(&self) -> Result<&IndexHandle, Fault> {
         self.check_root()?;
-        self.indexed.as_ref().ok_or_else(|| {
+        self.index.as_ref().ok_or_else(|| {
             Fault::new(ErrorCode::CapabilityMissing, NO_STATE_FOLDER)
                 .hint("name one outside the root with --state-dir (PINTLE_STATE_DIR)")
         })
     }
 
     /// The fault of a search that cannot be answered.
-    pub(crate) fn unready(&self, unready: Unready) -> Fault {
+    pub(crate) fn handle_error(&self, error: SearchError) -> Fault {
         let hint = match self.indexing {
             Indexing::Manual => {
                 "call index_build, or run `pintle index`; until then read files with text.read"
@@ -555,26 +557,26 @@ impl Search {
             }
         };
         let damaged = "a server builds it anew by itself: search again in a while, or call index_build to wait for it; without a server run `pintle index`";
-        match unready {
-            Unready::Missing if self.background.progress().is_some() => {
+        match error {
+            SearchError::NoIndex if self.background.progress().is_some() => {
                 Fault::new(ErrorCode::NoIndex, "the index is being built")
                     .hint("search again in a while, or call index_build to wait for it")
             }
-            Unready::Missing => {
+            SearchError::NoIndex => {
                 Fault::new(ErrorCode::NoIndex, "there is no index of this workspace yet").hint(hint)
             }
-            Unready::Damaged => {
-                if let Some(indexed) = &self.indexed {
-                    indexed.live.forget();
+            SearchError::Damaged => {
+                if let Some(handle) = &self.index {
+                    handle.refresher.close();
                 }
                 self.is_damaged.store(true, Ordering::Release);
                 Fault::new(ErrorCode::NoIndex, "the index is damaged or of another version, and is not used")
                     .hint(damaged)
             }
-            Unready::TooLarge { bytes, most } => result_too_large(bytes, most)
+            SearchError::TooLarge { bytes, limit } => result_too_large(bytes, limit)
                 .hint("ask for fewer hits with `top`, or for fewer lines around them with `context`"),
-            Unready::Ended => Fault::new(ErrorCode::Cancelled, "the call was ended"),
-            Unready::Failed(error) => failed(&error),
+            SearchError::Cancelled => Fault::new(ErrorCode::Cancelled, "the call was ended"),
+            SearchError::Io(error) => failed(&error),
         }
     }
 }
@@ -588,11 +590,11 @@ impl Drop for Search {
 const NO_STATE_FOLDER: &str = "there is no state folder, where the index would be kept";
 
 /// Whether the files can answer where the index cannot.
-fn can_be_scanned(unready: &Unready) -> bool {
-    match unready {
-        Unready::Missing | Unready::Damaged => true,
-        Unready::Failed(error) => is_unusable_folder(error),
-        Unready::Ended | Unready::TooLarge { .. } => false,
+fn can_be_scanned(error: &SearchError) -> bool {
+    match error {
+        SearchError::NoIndex | SearchError::Damaged => true,
+        SearchError::Io(error) => is_unusable_folder(error),
+        SearchError::Cancelled | SearchError::TooLarge { .. } => false,
     }
 }
 
@@ -609,7 +611,7 @@ fn is_unusable_folder(error: &io::Error) -> bool {
 }
 
 /// Why a root is not indexed unasked, if it is not: most of what lies there has nothing to do with the work at hand.
-fn unsuited(root: &Path, home: Option<&Path>) -> Option<&'static str> {
+fn auto_index_refusal(root: &Path, home: Option<&Path>) -> Option<&'static str> {
     if root.parent().is_none() {
         return Some("the root is `/`");
     }

@@ -45,39 +45,39 @@ pub(crate) struct Manifest {
     pub(crate) built_at: u64,
     /// The largest file that was indexed.
     pub(crate) limit: u64,
-    pub(crate) segments: Vec<Parts>,
+    pub(crate) segments: Vec<SegmentFiles>,
 }
 
 /// The files of one segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Parts {
-    pub(crate) text: Part,
+pub(crate) struct SegmentFiles {
+    pub(crate) text: SealedFile,
     /// The words of the files and the names that they define, once those are built.
-    pub(crate) words: Option<Part>,
-    pub(crate) names: Option<Part>,
+    pub(crate) words: Option<SealedFile>,
+    pub(crate) names: Option<SealedFile>,
 }
 
 /// One file, and the seal that it must have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct SealedFile {
     pub(crate) name: String,
     pub(crate) seal: u64,
 }
 
 impl Manifest {
     /// Of no segments.
-    pub(crate) fn blank(root: Vec<u8>, limit: u64) -> Self {
+    pub(crate) fn empty(root: Vec<u8>, limit: u64) -> Self {
         Self { version: VERSION, root, generation: 0, built_at: 0, limit, segments: Vec::new() }
     }
 
     /// Whether every segment has its words, and whether every one has its names.
     pub(crate) fn has_ranked(&self) -> (bool, bool) {
-        let all = |has: fn(&Parts) -> bool| self.segments.iter().all(has);
+        let all = |has: fn(&SegmentFiles) -> bool| self.segments.iter().all(has);
         (all(|parts| parts.words.is_some()), all(|parts| parts.names.is_some()))
     }
 }
 
-impl Parts {
+impl SegmentFiles {
     fn files(&self) -> impl Iterator<Item = &str> {
         [Some(&self.text), self.words.as_ref(), self.names.as_ref()]
             .into_iter()
@@ -116,8 +116,8 @@ impl Store {
     }
 
     /// A manifest of no segments.
-    pub(crate) fn blank(&self, limit: u64) -> Manifest {
-        Manifest::blank(self.root.clone(), limit)
+    pub(crate) fn empty_manifest(&self, limit: u64) -> Manifest {
+        Manifest::empty(self.root.clone(), limit)
     }
 
     /// The present manifest; nothing if there is none. An error of kind `InvalidData` tells that it is torn or foreign.
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Whether a manifest that was read is still the present one.
-    pub(crate) fn is_present(&self, source: &ManifestFile) -> bool {
+    pub(crate) fn is_current(&self, source: &ManifestFile) -> bool {
         Stamp::of_path(&self.path(MANIFEST)).is_ok_and(|stamp| stamp == Some(source.stamp))
     }
 
@@ -158,7 +158,7 @@ impl Store {
                 Ok(index) => return Ok(Some(Generation { index, manifest, source })),
                 // Only if the manifest is still the same is something wrong with its files: otherwise somebody has
                 // replaced them while they were being opened.
-                Err(error) if is_amiss(&error) && !self.is_present(&source) => {}
+                Err(error) if is_missing_or_torn(&error) && !self.is_current(&source) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, "a part of the index is missing"));
                 }
@@ -168,7 +168,7 @@ impl Store {
     }
 
     /// Opens a file that a manifest names.
-    pub(crate) fn open_part(&self, part: &Part) -> io::Result<Arc<File>> {
+    pub(crate) fn open_sealed(&self, part: &SealedFile) -> io::Result<Arc<File>> {
         open_plain(&self.path(&part.name), OFlags::RDONLY).map(Arc::new)
     }
 
@@ -215,7 +215,7 @@ impl Store {
     /// Removes all that a manifest does not name: what a build that was killed has left, and older generations.
     pub(crate) fn clean(&self, _: &BuildLock, manifest: Option<&Manifest>) -> io::Result<()> {
         let is_named = |name: &str| {
-            let has = |parts: &Parts| parts.files().any(|file| file == name);
+            let has = |parts: &SegmentFiles| parts.files().any(|file| file == name);
             manifest.is_some_and(|manifest| name == MANIFEST || manifest.segments.iter().any(has))
         };
         for entry in fs::read_dir(&self.folder)? {
@@ -246,7 +246,7 @@ impl Store {
 }
 
 /// Whether an error tells that a file is not what a manifest says, rather than that it could not be opened or read.
-fn is_amiss(error: &io::Error) -> bool {
+fn is_missing_or_torn(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData)
 }
 

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::{
     index::Index,
-    live::{Overlay, Snapshot},
-    look::{Changed, Looked},
-    segment::{KnownFile, State, Torn},
+    segment::{FileRecord, FileState, Torn},
+    snapshot::{Overlay, Snapshot},
+    verify::{ActualFile, Verified},
 };
 
 /// The account of all files that a caller may read.
@@ -32,26 +32,26 @@ pub(crate) struct Summary {
 
 /// What a search saw of the files that it looked into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ScanCounts {
     files: u64,
     binary: u64,
     too_large: u64,
     unreadable: u64,
 }
 
-impl Seen {
-    pub(crate) fn add(&mut self, looked: Looked) {
-        match looked {
-            Looked::AsKnown | Looked::Changed(Changed::Text) => self.files += 1,
-            Looked::Changed(Changed::Binary) => self.binary += 1,
-            Looked::Changed(Changed::TooLarge) => self.too_large += 1,
-            Looked::Changed(Changed::Unreadable) => self.unreadable += 1,
+impl ScanCounts {
+    pub(crate) fn add(&mut self, verified: Verified) {
+        match verified {
+            Verified::AsIndexed | Verified::Differs(ActualFile::Text) => self.files += 1,
+            Verified::Differs(ActualFile::Binary) => self.binary += 1,
+            Verified::Differs(ActualFile::TooLarge) => self.too_large += 1,
+            Verified::Differs(ActualFile::Unreadable) => self.unreadable += 1,
             // It was removed between the walk and the search.
-            Looked::Changed(Changed::Gone) => {}
+            Verified::Differs(ActualFile::Gone) => {}
         }
     }
 
-    pub(crate) fn join(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.files += other.files;
         self.binary += other.binary;
         self.too_large += other.too_large;
@@ -82,21 +82,21 @@ impl Summary {
     /// Counts what a caller may read of an index.
     pub(crate) fn of(index: &Index, scopes: &Scopes) -> Result<Self, Torn> {
         let mut summary = Self::default();
-        for place in index.places() {
-            if scopes.may_read_bytes(index.path(place)?) {
-                summary.add(&index.file(place)?);
+        for id in index.live_files() {
+            if scopes.may_read_bytes(index.path(id)?) {
+                summary.add(&index.file(id)?);
             }
         }
-        summary.pass(&index.passed()?, scopes);
+        summary.set_skipped(&index.skipped()?, scopes);
         Ok(summary)
     }
 
     /// The account of a scan.
-    pub(crate) fn of_scan(seen: Seen) -> Self {
+    pub(crate) fn of_scan(seen: ScanCounts) -> Self {
         let skipped = [
-            (State::Binary, seen.binary),
-            (State::TooLarge, seen.too_large),
-            (State::Unreadable, seen.unreadable),
+            (FileState::Binary, seen.binary),
+            (FileState::TooLarge, seen.too_large),
+            (FileState::Unreadable, seen.unreadable),
         ];
         let skipped = skipped.into_iter().filter(|(_, count)| *count > 0);
         let skipped = skipped.filter_map(|(state, count)| Some((skipped_for(state)?, count)));
@@ -104,7 +104,7 @@ impl Summary {
     }
 
     /// Counts anew what was passed over.
-    pub(crate) fn pass(&mut self, passed: &PassedOver, scopes: &Scopes) {
+    pub(crate) fn set_skipped(&mut self, passed: &PassedOver, scopes: &Scopes) {
         let reasons = Passed::ALL.map(name);
         self.skipped.retain(|reason, _| !reasons.contains(reason));
         for (_, counts) in passed.iter().filter(|(folder, _)| may_read_in(scopes, folder)) {
@@ -119,8 +119,8 @@ impl Summary {
         let mut summary = self.clone();
         for path in overlay.paths().filter(|path| scopes.may_read_bytes(path)) {
             summary.pending += 1;
-            if let Some(place) = index.find(path)? {
-                summary.remove(&index.file(place)?);
+            if let Some(id) = index.find(path)? {
+                summary.remove(&index.file(id)?);
             }
             if let Some(Some(file)) = overlay.get(path) {
                 summary.add(file);
@@ -134,7 +134,7 @@ impl Summary {
         self.files + self.skipped.values().sum::<u64>()
     }
 
-    fn add(&mut self, file: &KnownFile) {
+    fn add(&mut self, file: &FileRecord) {
         match skipped_for(file.state) {
             Some(reason) => *self.skipped.entry(reason).or_default() += 1,
             None => {
@@ -146,7 +146,7 @@ impl Summary {
     }
 
     /// Takes back what was added.
-    fn remove(&mut self, file: &KnownFile) {
+    fn remove(&mut self, file: &FileRecord) {
         let take = |counts: &mut BTreeMap<&'static str, u64>, name| {
             if let Some(count) = counts.get_mut(name) {
                 *count -= 1;
@@ -164,17 +164,17 @@ impl Summary {
     }
 }
 
-fn language(file: &KnownFile) -> &'static str {
+fn language(file: &FileRecord) -> &'static str {
     Language::from_id(file.language).map_or("other", Language::name)
 }
 
 /// Why a file is not searched, if it is not.
-fn skipped_for(state: State) -> Option<&'static str> {
+fn skipped_for(state: FileState) -> Option<&'static str> {
     match state {
-        State::Indexed | State::Whole => None,
-        State::Binary => Some("binary"),
-        State::TooLarge => Some("too_large"),
-        State::Unreadable => Some("unreadable"),
+        FileState::Indexed | FileState::ScanWhole => None,
+        FileState::Binary => Some("binary"),
+        FileState::TooLarge => Some("too_large"),
+        FileState::Unreadable => Some("unreadable"),
     }
 }
 

@@ -5,8 +5,8 @@ use std::io;
 use pintle_root::scan::{FoundFile, Walk, Within};
 
 use crate::{
-    index::{Index, Place},
-    segment::{State, Torn},
+    index::{FileId, Index},
+    segment::{FileState, Torn},
 };
 
 /// What differs between an index and the files as they are.
@@ -14,7 +14,7 @@ use crate::{
 pub(crate) struct Changes {
     /// New or changed, in the order of their paths.
     pub(crate) changed: Vec<FoundFile>,
-    /// Known to the index and gone or ignored by now.
+    /// CandidateBlocks to the index and gone or ignored by now.
     pub(crate) removed: Vec<Vec<u8>>,
 }
 
@@ -30,12 +30,11 @@ pub(crate) fn changes(index: &Index, walk: &Walk, within: Option<&Within>) -> io
 }
 
 fn compare(index: &Index, walk: &Walk, within: Option<&Within>) -> Result<Changes, Torn> {
-    let places = match within {
-        Some(within) => index.places_within(within)?,
-        None => index.places().collect(),
+    let ids = match within {
+        Some(within) => index.live_files_within(within)?,
+        None => index.live_files().collect(),
     };
-    let mut known =
-        places.into_iter().map(|place| Ok((index.path(place)?, place))).collect::<Result<Vec<_>, _>>()?;
+    let mut known = ids.into_iter().map(|id| Ok((index.path(id)?, id))).collect::<Result<Vec<_>, _>>()?;
     known.sort_unstable();
     let mut known = known.into_iter().peekable();
     let mut changes = Changes::default();
@@ -48,7 +47,7 @@ fn compare(index: &Index, walk: &Walk, within: Option<&Within>) -> Result<Change
             changes.removed.push(path.to_vec());
         }
         match known.next_if(|(path, _)| *path == found.path) {
-            Some((_, place)) if is_current(index, place, found)? => {}
+            Some((_, id)) if is_current(index, id, found)? => {}
             _ => changes.changed.push(found.clone()),
         }
     }
@@ -57,7 +56,7 @@ fn compare(index: &Index, walk: &Walk, within: Option<&Within>) -> Result<Change
 }
 
 /// Whether what the index knows of a file still holds. One that could not be read may be readable by now.
-fn is_current(index: &Index, place: Place, found: &FoundFile) -> Result<bool, Torn> {
-    let file = index.file(place)?;
-    Ok(file.stamp == found.stamp && file.state != State::Unreadable)
+fn is_current(index: &Index, id: FileId, found: &FoundFile) -> Result<bool, Torn> {
+    let file = index.file(id)?;
+    Ok(file.stamp == found.stamp && file.state != FileState::Unreadable)
 }

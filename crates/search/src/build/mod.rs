@@ -27,8 +27,8 @@ use pintle_root::{
 
 use crate::{
     index::Index,
-    segment::{Remarks, TextSegment, Torn},
-    store::{BuildLock, Manifest, Part, Parts, Store},
+    segment::{SegmentMetadata, TextSegment, Torn},
+    store::{BuildLock, Manifest, SealedFile, SegmentFiles, Store},
 };
 use text::{TextBuild, build_text};
 
@@ -90,19 +90,19 @@ pub(crate) struct Build<'a> {
     /// The largest file that is indexed.
     pub(crate) limit: u64,
     /// The largest tree that a first index is built of; nothing if somebody has asked for it.
-    pub(crate) most: Option<Most>,
+    pub(crate) tree_limit: Option<TreeLimit>,
 }
 
 /// How large a tree may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Most {
+pub(crate) struct TreeLimit {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
 
-impl Most {
+impl TreeLimit {
     /// Of what is indexed although nobody has asked for it.
-    pub(crate) const UNASKED: Self = Self { files: 200_000, bytes: 5_000_000_000 };
+    pub(crate) const AUTOMATIC: Self = Self { files: 200_000, bytes: 5_000_000_000 };
 }
 
 /// What a build did.
@@ -119,7 +119,7 @@ pub(crate) struct Built {
 }
 
 /// More segments than this are merged.
-const MOST_SEGMENTS: usize = 6;
+const MAX_SEGMENTS: usize = 6;
 
 /// Builds, or refreshes, the index of a root. Interrupted, it gives an error of that kind.
 pub(crate) fn build(build: &Build<'_>, observer: &dyn Observer) -> io::Result<Built> {
@@ -140,7 +140,7 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
     let is_damaged = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
     let (present, mut rebuilt) = match build.store.open() {
         Ok(None) => (None, None),
-        Ok(Some(generation)) => match generation.index.verify() {
+        Ok(Some(generation)) => match generation.index.verify_checksums() {
             Ok(()) => (Some((generation.index, generation.manifest)), None),
             Err(error) if is_damaged(&error) => (None, Some("the index was damaged")),
             Err(error) => return Err(error),
@@ -165,19 +165,20 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
     observer.step(Phase::Walk, 0, 0);
     // Without an index there is nothing that a part could be added to.
     let within = build.within.as_ref().filter(|_| present.is_some());
-    let most = build.most.filter(|_| present.is_none());
+    let tree_limit = build.tree_limit.filter(|_| present.is_none());
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let found = |size: u64| {
         files.fetch_add(1, Ordering::Relaxed);
         bytes.fetch_add(if size > build.limit { 0 } else { size }, Ordering::Relaxed);
     };
     let is_too_large = || {
-        most.is_some_and(|most| {
-            files.load(Ordering::Relaxed) > most.files || bytes.load(Ordering::Relaxed) > most.bytes
+        tree_limit.is_some_and(|tree_limit| {
+            files.load(Ordering::Relaxed) > tree_limit.files
+                || bytes.load(Ordering::Relaxed) > tree_limit.bytes
         })
     };
     let walk = build.root.walk(within, build.threads, &|_| {}, &found, &|| has_ended() || is_too_large());
-    if let Some(Most { files, bytes }) = most.filter(|_| is_too_large()) {
+    if let Some(TreeLimit { files, bytes }) = tree_limit.filter(|_| is_too_large()) {
         let gigabytes = bytes as f64 / 1e9;
         let reason = format!("the root has more than {files} files or {gigabytes} GB of text");
         return Ok(Built { generation: old_generation, declined: Some(reason), ..Built::default() });
@@ -193,7 +194,7 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
     let mut manifest;
     match present {
         Some((index, old)) if build.mode == Mode::Incremental || within.is_some() => {
-            let total = index.places().count();
+            let total = index.live_files().count();
             let changes = match build.mode {
                 Mode::Incremental => changes(&index, &walk, within)?,
                 Mode::Full => Changes { changed: walk.files.clone(), ..changes(&index, &walk, within)? },
@@ -208,14 +209,14 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
                 manifest.segments.clear();
                 add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;
             } else if !changes.is_empty() {
-                let changes = with_older_changes(build, &index, &mut manifest, changes, &has_ended)?;
+                let changes = compact(build, &index, &mut manifest, changes, &has_ended)?;
                 built.read = changes.changed.len() as u64;
                 let Changes { changed, removed } = &changes;
                 add_segment(build, lock, &mut manifest, changed, removed, passed.as_ref(), observer)?;
             }
         }
         _ => {
-            manifest = build.store.blank(build.limit);
+            manifest = build.store.empty_manifest(build.limit);
             manifest.generation = old_generation;
             built.read = walk.files.len() as u64;
             add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;
@@ -238,14 +239,14 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
             if is_there {
                 continue;
             }
-            let segment = TextSegment::map(build.store.open_part(&parts.text)?, parts.text.seal)?;
+            let segment = TextSegment::map(build.store.open_sealed(&parts.text)?, parts.text.seal)?;
             let scratch = build.store.scratch(lock)?;
             let unfinished = scratch.join("ranked");
             let seal = ranked::write(build, &segment, phase, &scratch, &unfinished, observer)?;
             fs::rename(&unfinished, build.store.path(&name))?;
             let parts = &mut manifest.segments[number];
             *(if phase == Phase::Words { &mut parts.words } else { &mut parts.names }) =
-                Some(Part { name, seal });
+                Some(SealedFile { name, seal });
             is_published = false;
             if in_phases {
                 build.store.publish(lock, &mut manifest)?;
@@ -278,7 +279,7 @@ fn add_segment(
         scratch: &scratch,
         threads: build.threads,
         limit: build.limit,
-        remarks: Remarks { removed, passed },
+        metadata: SegmentMetadata { removed, passed },
     };
     let unfinished = scratch.join("text");
     let seal =
@@ -291,27 +292,27 @@ fn add_segment(
     manifest.generation += 1;
     let name = format!("{}-text", manifest.generation);
     fs::rename(&unfinished, build.store.path(&name))?;
-    manifest.segments.push(Parts { text: Part { name, seal }, words: None, names: None });
+    manifest.segments.push(SegmentFiles { text: SealedFile { name, seal }, words: None, names: None });
     Ok(())
 }
 
 /// If there are many segments, takes the files of all but the first into the changes, and leaves only the first.
-fn with_older_changes(
+fn compact(
     build: &Build<'_>,
     index: &Index,
     manifest: &mut Manifest,
     mut changes: Changes,
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<Changes> {
-    if manifest.segments.len() < MOST_SEGMENTS {
+    if manifest.segments.len() < MAX_SEGMENTS {
         return Ok(changes);
     }
     let mut paths = Vec::new();
-    for place in index.places().filter(|place| place.segment > 0) {
-        paths.push(index.path(place).map_err(Torn::into_error)?.to_vec());
+    for id in index.live_files().filter(|id| id.segment > 0) {
+        paths.push(index.path(id).map_err(Torn::into_error)?.to_vec());
     }
     for segment in &index.segments[1..] {
-        paths.extend(segment.text.removed().map_err(Torn::into_error)?);
+        paths.extend(segment.text.tombstones().map_err(Torn::into_error)?);
     }
     paths.extend(changes.changed.iter().map(|found| found.path.clone()));
     paths.append(&mut changes.removed);
@@ -359,7 +360,7 @@ mod tests {
         fs::write(path.join("large"), "x".repeat(100)).expect("writes");
         let root = Root::open(&path).expect("a root");
         let store = Store::new(&folder.path().join("state"), &path);
-        let built = |most| {
+        let built = |tree_limit| {
             let request = Build {
                 root: &root,
                 store: &store,
@@ -367,20 +368,20 @@ mod tests {
                 within: None,
                 threads: 2,
                 limit: 50,
-                most,
+                tree_limit,
             };
             build(&request, &Unobserved).expect("builds")
         };
-        for most in [Most { files: 3, bytes: 1000 }, Most { files: 10, bytes: 14 }] {
-            let declined = built(Some(most)).declined;
-            assert!(declined.is_some_and(|reason| reason.contains("more than")), "{most:?}");
-            assert!(store.manifest().expect("readable").is_none(), "{most:?}");
+        for tree_limit in [TreeLimit { files: 3, bytes: 1000 }, TreeLimit { files: 10, bytes: 14 }] {
+            let declined = built(Some(tree_limit)).declined;
+            assert!(declined.is_some_and(|reason| reason.contains("more than")), "{tree_limit:?}");
+            assert!(store.manifest().expect("readable").is_none(), "{tree_limit:?}");
         }
         // A file that is not searched for its size does not count as text.
-        assert_eq!(built(Some(Most { files: 4, bytes: 15 })).declined, None);
+        assert_eq!(built(Some(TreeLimit { files: 4, bytes: 15 })).declined, None);
         // What is there is kept up, however large it has become.
         fs::write(path.join("d"), "more\n").expect("writes");
-        let refreshed = built(Some(Most { files: 1, bytes: 1 }));
+        let refreshed = built(Some(TreeLimit { files: 1, bytes: 1 }));
         assert_eq!((refreshed.declined, refreshed.read), (None, 1));
     }
 }

@@ -10,7 +10,7 @@ use pintle_ranked::{Definition, NamesBuilder, WordsBuilder};
 use pintle_symbols::{Language, Outliner, Symbol};
 
 use super::{Build, Observer, Phase};
-use crate::segment::{PagedWriter, Section, State, TextSegment};
+use crate::segment::{FileState, PagedWriter, Section, TextSegment};
 
 /// The section of a file of words.
 pub(crate) const WORDS: Section = 1;
@@ -152,6 +152,6 @@ impl Pass<'_> {
     }
 }
 
-fn is_ranked(state: State, size: u64) -> bool {
+fn is_ranked(state: FileState, size: u64) -> bool {
     state.is_searched() && size <= RANKED_LIMIT
 }

@@ -1,4 +1,4 @@
-//! The first phase: files, blocks and grams.
+//! The first phase: files, blocks and trigrams.
 
 use std::{
     io,
@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use pintle_root::{Root, Sighting, scan::FoundFile};
 
 use crate::{
-    grams::{Collector, Run},
-    read::{FileReader, Indexed},
-    segment::{Content, FileTableWriter, Remarks, State, write_text_segment},
+    read::{FileReader, IndexedFile},
+    segment::{FileState, FileTableWriter, SegmentContent, SegmentMetadata, write_text_segment},
+    trigrams::{Collector, Run},
 };
 
 /// What is built, of what and how.
@@ -29,7 +29,7 @@ pub(crate) struct TextBuild<'a> {
     pub(crate) threads: usize,
     /// The largest file that is indexed.
     pub(crate) limit: u64,
-    pub(crate) remarks: Remarks<'a>,
+    pub(crate) metadata: SegmentMetadata<'a>,
 }
 
 /// How much text is collected before it is written out as a run: some 45 MiB of memory for each thread.
@@ -60,8 +60,8 @@ pub(crate) fn build_text(
                 }
                 let blocks = spans::blocks_of(file, build.limit);
                 let found = Sighting { stamp: file.stamp, at: build.found_at };
-                let place = (blocks, block as u16);
-                indexed.push(reader.index(build.root, &file.path, found, place, &mut collector));
+                let blocks_and_first = (blocks, block as u16);
+                indexed.push(reader.index(build.root, &file.path, found, blocks_and_first, &mut collector));
                 block += blocks;
                 if blocks > 0 {
                     let done = done.fetch_add(file.stamp.size, Ordering::Relaxed) + file.stamp.size;
@@ -79,20 +79,20 @@ pub(crate) fn build_text(
     })?;
     let mut finished = finished.into_inner();
     finished.sort_unstable_by_key(|(number, ..)| *number);
-    settle(build, &mut finished, has_ended)?;
+    recheck_racy_files(build, &mut finished, has_ended)?;
     write_segment(build, finished, blocks, out, has_ended)
 }
 
 /// Looks again at files that were changed so shortly before they were read that another change could have gone unseen. If
 /// one still has the same content now, it is what its stamp says.
-fn settle(
+fn recheck_racy_files(
     build: &TextBuild<'_>,
-    finished: &mut [(usize, Vec<Indexed>, Run)],
+    finished: &mut [(usize, Vec<IndexedFile>, Run)],
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<()> {
     let mut reader = FileReader::new(build.limit);
     let indexed = finished.iter_mut().flat_map(|(_, indexed, _)| indexed);
-    for (one, found) in indexed.zip(build.files).filter(|(one, _)| one.is_recent()) {
+    for (one, found) in indexed.zip(build.files).filter(|(one, _)| one.is_racy()) {
         if let Some(seen) = one.seen {
             wait_until(seen.settles_at(), has_ended)?;
         }
@@ -100,7 +100,7 @@ fn settle(
         let is_same =
             again.hash == one.file.hash && again.state.is_searched() == one.file.state.is_searched();
         if is_same && !again.stamp.is_unknown() {
-            one.settle(again.stamp);
+            one.confirm(again.stamp);
         }
     }
     Ok(())
@@ -122,7 +122,7 @@ fn wait_until(time: Instant, has_ended: &(dyn Fn() -> bool + Sync)) -> io::Resul
 
 fn write_segment(
     build: &TextBuild<'_>,
-    finished: Vec<(usize, Vec<Indexed>, Run)>,
+    finished: Vec<(usize, Vec<IndexedFile>, Run)>,
     blocks: u32,
     out: &Path,
     has_ended: &(dyn Fn() -> bool + Sync),
@@ -135,7 +135,7 @@ fn write_segment(
         runs.push(run);
         for one in indexed {
             let Some((found, number)) = files.next() else { break };
-            if one.file.state == State::Whole {
+            if one.file.state == FileState::ScanWhole {
                 whole.push(number);
             }
             table.add(&found.path, lines.len() as u32, &one.file);
@@ -143,6 +143,6 @@ fn write_segment(
         }
     }
     let content =
-        Content { files: table, lines: &lines, whole: &whole, remarks: &build.remarks, runs: &runs };
+        SegmentContent { files: table, lines: &lines, whole: &whole, metadata: &build.metadata, runs: &runs };
     write_text_segment(out, content, build.threads, has_ended)
 }

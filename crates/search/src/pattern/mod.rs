@@ -1,4 +1,4 @@
-//! Patterns: what is searched for in a text, and which grams a match must contain.
+//! Patterns: what is searched for in a text, and which trigrams a match must contain.
 
 mod require;
 mod smart_case;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use require::Requirement;
 use stepwise::Stepwise;
-pub(crate) use stepwise::Unanswered;
+pub(crate) use stepwise::StepwiseError;
 
 /// How a query is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Pattern {
         &self,
         line: &[u8],
         has_ended: &dyn Fn() -> bool,
-    ) -> Result<Option<usize>, Unanswered> {
+    ) -> Result<Option<usize>, StepwiseError> {
         // ripgrep's matcher begins with such questions, too. The automaton would find the answer by following each of the
         // many ways in which a match could have begun.
         let has_ending = || self.endings.iter().any(|ending| memmem::find(line, ending).is_some());
@@ -143,7 +143,7 @@ impl Pattern {
         let make = || Stepwise::new(expression, self.is_insensitive, SIZE_LIMIT, AUTOMATON_LIMIT);
         match self.stepwise.get_or_init(make) {
             Some(stepwise) => stepwise.find(line, has_ended),
-            None => Err(Unanswered::Unknown),
+            None => Err(StepwiseError::Unsupported),
         }
     }
 

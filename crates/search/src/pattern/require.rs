@@ -1,15 +1,15 @@
-//! From an expression to the grams that each of its matches contains.
+//! From an expression to the trigrams that each of its matches contains.
 //!
 //! For each part of the expression we keep the whole set of its matches as long as that is small, and otherwise sets
 //! of strings of which each match begins with one and ends with one. Where parts meet, the ends of one and the
 //! beginnings of the next tell strings that must occur. What is told is never too much: a text without the required
-//! grams has no match, whatever else it holds.
+//! trigrams has no match, whatever else it holds.
 
 use std::collections::BTreeSet;
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::grams::{Gram, gram};
+use crate::trigrams::{Trigram, trigram};
 
 /// What must be in a block for a match to be in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum Requirement {
     Anything,
     /// Something impossible.
     Nothing,
-    Gram(Gram),
+    Trigram(Trigram),
     All(Vec<Requirement>),
     Either(Vec<Requirement>),
 }
@@ -27,7 +27,7 @@ impl Requirement {
     /// What each match of an expression contains.
     pub(crate) fn of(expression: &Hir) -> Self {
         let mut matches = analyze(expression, 0);
-        matches.settle();
+        matches.finish();
         matches.required
     }
 
@@ -72,15 +72,15 @@ impl Requirement {
         }
     }
 
-    /// That one of some strings occurs. Strings too short for a gram tell nothing.
+    /// That one of some strings occurs. Strings too short for a trigram tell nothing.
     fn one_of(strings: &Strings) -> Self {
         let mut required = Self::Nothing;
         for string in strings {
-            let mut grams = Self::Anything;
+            let mut trigrams = Self::Anything;
             for window in string.windows(3) {
-                grams = grams.and(Self::Gram(gram([window[0], window[1], window[2]])));
+                trigrams = trigrams.and(Self::Trigram(trigram([window[0], window[1], window[2]])));
             }
-            required = required.or(grams);
+            required = required.or(trigrams);
         }
         required
     }
@@ -254,7 +254,7 @@ impl Matches {
         for is_prefix in [true, false] {
             let strings = if is_prefix { &mut self.prefixes } else { &mut self.suffixes };
             let mut length = strings.iter().map(Vec::len).max().unwrap_or(0);
-            // Two bytes on either side are enough to tell the grams where parts meet.
+            // Two bytes on either side are enough to tell the trigrams where parts meet.
             if length <= 2 && strings.len() <= MOST {
                 continue;
             }
@@ -276,7 +276,7 @@ impl Matches {
     }
 
     /// Tells all that is known.
-    fn settle(&mut self) {
+    fn finish(&mut self) {
         self.forget_exact();
         for strings in [&self.prefixes, &self.suffixes] {
             let told = Requirement::one_of(strings);
@@ -298,18 +298,18 @@ mod tests {
 
     use super::*;
 
-    fn holds(required: &Requirement, grams: &HashSet<Gram>) -> bool {
+    fn holds(required: &Requirement, trigrams: &HashSet<Trigram>) -> bool {
         match required {
             Requirement::Anything => true,
             Requirement::Nothing => false,
-            Requirement::Gram(gram) => grams.contains(gram),
-            Requirement::All(parts) => parts.iter().all(|part| holds(part, grams)),
-            Requirement::Either(parts) => parts.iter().any(|part| holds(part, grams)),
+            Requirement::Trigram(trigram) => trigrams.contains(trigram),
+            Requirement::All(parts) => parts.iter().all(|part| holds(part, trigrams)),
+            Requirement::Either(parts) => parts.iter().any(|part| holds(part, trigrams)),
         }
     }
 
-    fn grams_of(text: &[u8]) -> HashSet<Gram> {
-        text.windows(3).map(|window| gram([window[0], window[1], window[2]])).collect()
+    fn trigrams_of(text: &[u8]) -> HashSet<Trigram> {
+        text.windows(3).map(|window| trigram([window[0], window[1], window[2]])).collect()
     }
 
     fn required(expression: &str, is_insensitive: bool) -> Requirement {
@@ -335,8 +335,8 @@ mod tests {
             ("foo.*bar", false, "foo and bar", "foo"),
         ] {
             let required = required(expression, is_insensitive);
-            assert!(holds(&required, &grams_of(matching.as_bytes())), "{expression}: {required:?}");
-            assert!(!holds(&required, &grams_of(other.as_bytes())), "{expression}: {required:?}");
+            assert!(holds(&required, &trigrams_of(matching.as_bytes())), "{expression}: {required:?}");
+            assert!(!holds(&required, &trigrams_of(other.as_bytes())), "{expression}: {required:?}");
         }
     }
 
@@ -344,8 +344,8 @@ mod tests {
     fn repetitions_of_repetitions_are_analyzed_once() {
         let nested = (0..40).fold("ab".to_owned(), |inner, _| format!("({inner}){{4}}"));
         let required = required(&nested, false);
-        assert!(holds(&required, &grams_of(b"abababab")), "{required:?}");
-        assert!(!holds(&required, &grams_of(b"abcabc")), "{required:?}");
+        assert!(holds(&required, &trigrams_of(b"abababab")), "{required:?}");
+        assert!(!holds(&required, &trigrams_of(b"abcabc")), "{required:?}");
     }
 
     #[test]
@@ -370,8 +370,8 @@ mod tests {
             let matcher = built.expect("it was built");
             if let Ok(Some(found)) = grep_matcher::Matcher::find(&matcher, text.as_bytes()) {
                 let required = required(&expression, is_insensitive);
-                let grams = grams_of(&text.as_bytes()[found]);
-                prop_assert!(holds(&required, &grams), "{} {} {:?}", expression, text, required);
+                let trigrams = trigrams_of(&text.as_bytes()[found]);
+                prop_assert!(holds(&required, &trigrams), "{} {} {:?}", expression, text, required);
             }
         }
     }

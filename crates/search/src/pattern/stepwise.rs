@@ -20,11 +20,11 @@ pub(super) struct Stepwise(Regex);
 
 /// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unanswered {
+pub(crate) enum StepwiseError {
     /// It was interrupted.
-    Ended,
+    Cancelled,
     /// The automaton cannot tell: borders of words between letters beyond ASCII are not its business.
-    Unknown,
+    Unsupported,
 }
 
 /// How many bytes are looked at between two questions whether to go on.
@@ -57,53 +57,53 @@ impl Stepwise {
         &self,
         line: &[u8],
         has_ended: &dyn Fn() -> bool,
-    ) -> Result<Option<usize>, Unanswered> {
+    ) -> Result<Option<usize>, StepwiseError> {
         let Some(end) = self.end(line, has_ended)? else { return Ok(None) };
         self.start(line, end, has_ended).map(Some)
     }
 
     /// Where the first match ends.
-    fn end(&self, line: &[u8], has_ended: &dyn Fn() -> bool) -> Result<Option<usize>, Unanswered> {
+    fn end(&self, line: &[u8], has_ended: &dyn Fn() -> bool) -> Result<Option<usize>, StepwiseError> {
         let automaton = self.0.forward();
         let mut cache = automaton.create_cache();
         let start = automaton.start_state_forward(&mut cache, &Input::new(line));
         let mut run =
-            Attempt { automaton, state: start.map_err(|_| Unanswered::Unknown)?, cache: &mut cache };
+            Attempt { automaton, state: start.map_err(|_| StepwiseError::Unsupported)?, cache: &mut cache };
         let mut end = None;
-        for (place, byte) in line.iter().enumerate() {
-            if place % STEP == 0 && has_ended() {
-                return Err(Unanswered::Ended);
+        for (offset, byte) in line.iter().enumerate() {
+            if offset % STEP == 0 && has_ended() {
+                return Err(StepwiseError::Cancelled);
             }
             match run.step(*byte)? {
                 Step::On => {}
                 // That is told one byte late.
-                Step::Match => end = Some(place),
+                Step::Match => end = Some(offset),
                 Step::Dead => return Ok(end),
             }
         }
         Ok(if run.finish()? { Some(line.len()) } else { end })
     }
 
-    /// Where the match that ends at a place begins.
-    fn start(&self, line: &[u8], end: usize, has_ended: &dyn Fn() -> bool) -> Result<usize, Unanswered> {
+    /// Where the match that ends at a offset begins.
+    fn start(&self, line: &[u8], end: usize, has_ended: &dyn Fn() -> bool) -> Result<usize, StepwiseError> {
         let automaton = self.0.reverse();
         let mut cache = automaton.create_cache();
         let input = Input::new(line).range(..end).anchored(Anchored::Yes);
         let state = automaton.start_state_reverse(&mut cache, &input);
         let mut run =
-            Attempt { automaton, state: state.map_err(|_| Unanswered::Unknown)?, cache: &mut cache };
+            Attempt { automaton, state: state.map_err(|_| StepwiseError::Unsupported)?, cache: &mut cache };
         let mut start = None;
-        for (place, byte) in line[..end].iter().enumerate().rev() {
-            if place % STEP == 0 && has_ended() {
-                return Err(Unanswered::Ended);
+        for (offset, byte) in line[..end].iter().enumerate().rev() {
+            if offset % STEP == 0 && has_ended() {
+                return Err(StepwiseError::Cancelled);
             }
             match run.step(*byte)? {
                 Step::On => {}
-                Step::Match => start = Some(place + 1),
-                Step::Dead => return start.ok_or(Unanswered::Unknown),
+                Step::Match => start = Some(offset + 1),
+                Step::Dead => return start.ok_or(StepwiseError::Unsupported),
             }
         }
-        if run.finish()? { Ok(0) } else { start.ok_or(Unanswered::Unknown) }
+        if run.finish()? { Ok(0) } else { start.ok_or(StepwiseError::Unsupported) }
     }
 }
 
@@ -121,14 +121,14 @@ enum Step {
 }
 
 impl Attempt<'_> {
-    fn step(&mut self, byte: u8) -> Result<Step, Unanswered> {
+    fn step(&mut self, byte: u8) -> Result<Step, StepwiseError> {
         let state = self.automaton.next_state(self.cache, self.state, byte);
-        self.state = state.map_err(|_| Unanswered::Unknown)?;
+        self.state = state.map_err(|_| StepwiseError::Unsupported)?;
         if !self.state.is_tagged() {
             return Ok(Step::On);
         }
         if self.state.is_quit() {
-            return Err(Unanswered::Unknown);
+            return Err(StepwiseError::Unsupported);
         }
         Ok(match (self.state.is_match(), self.state.is_dead()) {
             (true, _) => Step::Match,
@@ -138,10 +138,10 @@ impl Attempt<'_> {
     }
 
     /// Whether there is a match at the end of the text.
-    fn finish(&mut self) -> Result<bool, Unanswered> {
+    fn finish(&mut self) -> Result<bool, StepwiseError> {
         let state = self.automaton.next_eoi_state(self.cache, self.state);
-        let state = state.map_err(|_| Unanswered::Unknown)?;
-        if state.is_quit() { Err(Unanswered::Unknown) } else { Ok(state.is_match()) }
+        let state = state.map_err(|_| StepwiseError::Unsupported)?;
+        if state.is_quit() { Err(StepwiseError::Unsupported) } else { Ok(state.is_match()) }
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
             // The matcher puts a group around an expression, so that it takes `a)(b`.
             prop_assume!(stepwise.is_some() || regex_syntax::parse(&expression).is_ok());
             match stepwise.expect("an automaton").find(line.as_bytes(), &|| false) {
-                Err(Unanswered::Unknown) => prop_assert!(!line.is_ascii(), "{}", expression),
+                Err(StepwiseError::Unsupported) => prop_assert!(!line.is_ascii(), "{}", expression),
                 answer => prop_assert_eq!(answer, Ok(found.map(|found| found.start())), "{} {}", expression, line),
             }
         }
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn an_expression_that_takes_very_long_is_interrupted() {
-        let line = (0_u32..1 << 20).map(|place| b"ab"[(place.wrapping_mul(2_654_435_761) >> 31) as usize]);
+        let line = (0_u32..1 << 20).map(|offset| b"ab"[(offset.wrapping_mul(2_654_435_761) >> 31) as usize]);
         let line = line.collect::<Vec<u8>>();
         let questions = std::cell::Cell::new(0);
         let has_ended = || questions.replace(questions.get() + 1) == 2;
         let found = stepwise("a[^z]{900}[^ab]", false).expect("an automaton").find(&line, &has_ended);
-        assert_eq!((found, questions.get()), (Err(Unanswered::Ended), 3));
+        assert_eq!((found, questions.get()), (Err(StepwiseError::Cancelled), 3));
     }
 }

@@ -3,21 +3,21 @@
 use std::{fs::File, os::unix::fs::FileExt};
 
 use super::{
-    hit::{Room, cut_text},
-    text::Found,
+    hit::{ResultBudget, cut_text},
+    text::LocatedHit,
 };
 use pintle_root::Root;
 
-use crate::live::Unready;
+use crate::snapshot::SearchError;
 
 /// How many lines are shown before and after a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Around {
+pub(crate) struct ContextLines {
     pub(crate) before: usize,
     pub(crate) after: usize,
 }
 
-impl Around {
+impl ContextLines {
     pub(crate) fn is_none(self) -> bool {
         self == Self::default()
     }
@@ -27,7 +27,12 @@ impl Around {
 const REACH: u64 = 64 << 10;
 
 /// Adds the lines before and after each hit, unless the file has changed in the meantime.
-pub(crate) fn add(root: &Root, hits: &mut [Found], around: Around, room: &mut Room) -> Result<(), Unready> {
+pub(crate) fn add(
+    root: &Root,
+    hits: &mut [LocatedHit],
+    around: ContextLines,
+    budget: &mut ResultBudget,
+) -> Result<(), SearchError> {
     for of_file in hits.chunk_by_mut(|one, next| one.hit.raw_path == next.hit.raw_path) {
         let Ok(version) = root.open_version(&of_file[0].hit.raw_path) else { continue };
         if version.stamp != of_file[0].stamp {
@@ -38,7 +43,7 @@ pub(crate) fn add(root: &Root, hits: &mut [Found], around: Around, room: &mut Ro
             found.hit.before = lines_before(&before, around.before);
             let after = read(&version.file, found.end, (found.end + REACH).min(version.stamp.size));
             found.hit.after = lines_after(&after, around.after);
-            room.take(&found.hit)?;
+            budget.charge(&found.hit)?;
         }
     }
     Ok(())

@@ -4,12 +4,12 @@ use super::Filter;
 use pintle_root::{Root, Stamp};
 
 use crate::{
-    in_order::look_in_order,
-    jobs::Jobs,
-    live::{Snapshot, Unready},
-    look::{Gather, Line, Looked, Looker, Wants},
+    candidate_files::CandidateFiles,
+    in_order::verify_in_order,
     pattern::Pattern,
-    summary::Seen,
+    snapshot::{SearchError, Snapshot},
+    summary::ScanCounts,
+    verify::{Line, LineSink, Verified, Verifier, VerifyOptions},
 };
 
 /// What was counted.
@@ -22,7 +22,7 @@ pub(crate) struct Counts {
     /// How many files have some.
     pub(crate) matching_files: u64,
     /// What the files were found to be that were looked into.
-    pub(crate) seen: Seen,
+    pub(crate) scanned: ScanCounts,
 }
 
 /// Counts the lines that match, and names as many files as are wanted.
@@ -32,27 +32,27 @@ pub(crate) fn count_lines(
     (pattern, filter): (&Pattern, &Filter<'_>),
     most_files: usize,
     has_ended: &(dyn Fn() -> bool + Sync),
-) -> Result<Counts, Unready> {
+) -> Result<Counts, SearchError> {
     let admit = |path: &[u8], language| filter.admits(path, language);
-    let mut jobs = Jobs::new(snapshot, &pattern.requirement, b"", &admit)?;
+    let mut candidates = CandidateFiles::new(snapshot, &pattern.requirement, b"", &admit)?;
     let mut counts = Counts::default();
-    let wants = Wants { line_numbers: false, hashes: false, around: 0, most: u64::MAX };
-    look_in_order(
+    let options = VerifyOptions { line_numbers: false, hashes: false, around: 0, most: u64::MAX };
+    verify_in_order(
         &snapshot.index,
-        &mut jobs,
-        || Looker::new(root, pattern, wants, snapshot.manifest.limit, has_ended),
+        &mut candidates,
+        || Verifier::new(root, pattern, options, snapshot.manifest.limit, has_ended),
         Counter::default,
         |counter| {
             counts.total += counter.lines as u64;
             counts.matching_files += counter.files.len() as u64;
-            counts.seen.join(counter.seen);
+            counts.scanned.merge(counter.scanned);
             let room = most_files.saturating_sub(counts.files.len());
             counts.files.extend(counter.files.into_iter().take(room));
             !has_ended()
         },
     )?;
     if has_ended() {
-        return Err(Unready::Ended);
+        return Err(SearchError::Cancelled);
     }
     Ok(counts)
 }
@@ -65,10 +65,10 @@ struct Counter {
     path: Vec<u8>,
     /// The lines of all files.
     lines: usize,
-    seen: Seen,
+    scanned: ScanCounts,
 }
 
-impl Gather for Counter {
+impl LineSink for Counter {
     fn line(&mut self, path: &[u8], _: Line<'_>) -> bool {
         if self.path != path {
             self.path.clear();
@@ -86,12 +86,12 @@ impl Gather for Counter {
         false
     }
 
-    fn forget(&mut self, mark: usize) {
+    fn roll_back(&mut self, mark: usize) {
         self.lines = mark;
     }
 
-    fn saw(&mut self, looked: Looked) {
-        self.seen.add(looked);
+    fn file_verified(&mut self, verified: Verified) {
+        self.scanned.add(verified);
     }
 
     fn end_file(&mut self, mark: usize, _: Stamp, _: [u8; 32]) {

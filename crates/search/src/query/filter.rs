@@ -26,7 +26,7 @@ impl<'a> Filter<'a> {
             globs => {
                 let mut builder = OverrideBuilder::new("/");
                 for glob in globs {
-                    builder.add(&meant(glob, &is_folder))?;
+                    builder.add(&expand(glob, &is_folder))?;
                 }
                 Some(builder.build()?)
             }
@@ -61,14 +61,15 @@ impl<'a> Filter<'a> {
 }
 
 /// The files and folders outside of which no glob of these admits anything; nothing if that is not clear.
-pub(crate) fn reach(globs: &[String], is_folder: impl Fn(&str) -> bool) -> Option<Within> {
+pub(crate) fn glob_prefixes(globs: &[String], is_folder: impl Fn(&str) -> bool) -> Option<Within> {
     let wanted = globs.iter().filter(|glob| !glob.starts_with('!')).collect::<Vec<_>>();
-    let targets = wanted.iter().map(|glob| start(&meant(glob, &is_folder))).collect::<Option<Vec<_>>>()?;
+    let targets =
+        wanted.iter().map(|glob| literal_prefix(&expand(glob, &is_folder))).collect::<Option<Vec<_>>>()?;
     (!targets.is_empty()).then(|| Within::new(targets.into_iter().map(String::into_bytes)))
 }
 
 /// The path that all begin with that a glob can match; nothing if there is none.
-fn start(glob: &str) -> Option<String> {
+fn literal_prefix(glob: &str) -> Option<String> {
     // What stands at no fixed place, and what is read as a remark or trimmed.
     let is_anchored = glob.trim_end_matches('/').contains('/');
     if !is_anchored || glob.starts_with('#') || glob.trim() != glob {
@@ -82,7 +83,7 @@ fn start(glob: &str) -> Option<String> {
 }
 
 /// The glob that is meant: a folder stands for all that lies in it, and paths begin at the root.
-fn meant(glob: &str, is_folder: &impl Fn(&str) -> bool) -> String {
+fn expand(glob: &str, is_folder: &impl Fn(&str) -> bool) -> String {
     let (not, glob) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
     let has_wildcards = glob.contains(['*', '?', '[', '{', '\\']);
     // Many write `./src`, and mean no glob.
@@ -126,7 +127,7 @@ mod tests {
             (&["{src,docs}/a"], None),
         ] {
             let globs = globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
-            let reach = reach(&globs, |path| path == "src");
+            let reach = glob_prefixes(&globs, |path| path == "src");
             let mut targets =
                 reach.as_ref().map(|reach| reach.targets().map(<[u8]>::to_vec).collect::<Vec<_>>());
             targets.iter_mut().for_each(|targets| targets.sort_unstable());

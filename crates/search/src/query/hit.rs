@@ -4,7 +4,7 @@ use bstr::ByteSlice;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::live::Unready;
+use crate::snapshot::SearchError;
 
 /// A place that matches, ready for an edit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -53,21 +53,21 @@ impl Hit {
 }
 
 /// Keeps what is gathered within bounds.
-pub(crate) struct Room {
-    most: usize,
+pub(crate) struct ResultBudget {
+    limit: usize,
     taken: usize,
 }
 
-impl Room {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, taken: 0 }
+impl ResultBudget {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, taken: 0 }
     }
 
     /// Makes room for a hit.
-    pub(crate) fn take(&mut self, hit: &Hit) -> Result<(), Unready> {
+    pub(crate) fn charge(&mut self, hit: &Hit) -> Result<(), SearchError> {
         self.taken = self.taken.saturating_add(hit.bytes());
-        match self.taken > self.most {
-            true => Err(Unready::TooLarge { bytes: self.taken, most: self.most }),
+        match self.taken > self.limit {
+            true => Err(SearchError::TooLarge { bytes: self.taken, limit: self.limit }),
             false => Ok(()),
         }
     }
@@ -84,8 +84,8 @@ pub(crate) fn cut_text(line: &[u8], column: u64) -> (String, Option<u64>) {
     if line.len() <= LONGEST {
         return (line.to_str_lossy().into_owned(), None);
     }
-    let place = usize::try_from(column.saturating_sub(1)).unwrap_or(0).min(line.len());
-    let mut start = place.saturating_sub(LEAD);
+    let offset = usize::try_from(column.saturating_sub(1)).unwrap_or(0).min(line.len());
+    let mut start = offset.saturating_sub(LEAD);
     // Not in the middle of a character.
     while start > 0 && line[start] & 0xc0 == 0x80 {
         start -= 1;

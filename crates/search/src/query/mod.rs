@@ -10,16 +10,16 @@ pub(crate) mod ranked;
 mod text;
 mod words;
 
-pub(crate) use context::Around;
+pub(crate) use context::ContextLines;
 pub(crate) use count::{Counts, count_lines};
 pub(crate) use cursor::{Cursor, fingerprint};
-pub(crate) use filter::{Filter, reach};
+pub(crate) use filter::{Filter, glob_prefixes};
 pub(crate) use hit::Hit;
 pub(crate) use names::find_names;
 pub(crate) use text::{TextQuery, search_text};
 pub(crate) use words::find_words;
 
-use crate::summary::Seen;
+use crate::summary::ScanCounts;
 
 /// A page of hits.
 #[derive(Debug, Default)]
@@ -33,5 +33,5 @@ pub(crate) struct Page {
     /// Where the next page begins.
     pub(crate) next: Option<Cursor>,
     /// What the files were found to be that were looked into.
-    pub(crate) seen: Seen,
+    pub(crate) scanned: ScanCounts,
 }

@@ -8,25 +8,25 @@ use pintle_root::Root;
 use pintle_symbols::{Language, Outliner};
 use sha2::{Digest, Sha256};
 
-use super::{Around, Cursor, Filter, Hit, context, hit::cut_text};
+use super::{ContextLines, Cursor, Filter, Hit, context, hit::cut_text};
 use crate::{
     build::{RANKED_LIMIT, definitions},
-    index::{Index, Place},
-    live::{FreshRanked, Overlay, Snapshot},
+    index::{FileId, Index},
     segment::Torn,
+    snapshot::{Overlay, OverlayRanked, Snapshot},
 };
 
 /// Which hits of a ranking are wanted.
-pub(crate) struct Slice {
+pub(crate) struct PageRequest {
     pub(crate) start: usize,
     pub(crate) top: usize,
-    pub(crate) around: Around,
+    pub(crate) around: ContextLines,
     /// How many bytes of text may be gathered.
     pub(crate) most_bytes: usize,
     pub(crate) fingerprint: u64,
 }
 
-impl Slice {
+impl PageRequest {
     pub(super) fn end(&self) -> usize {
         self.start.saturating_add(self.top)
     }
@@ -37,29 +37,33 @@ impl Slice {
 }
 
 /// An index among those that are searched together: a segment's, or that of what has changed since.
-pub(super) enum Part<'a> {
+pub(super) enum RankedSource<'a> {
     Segment { index: &'a Index, number: u32, overlay: &'a Overlay, filter: &'a Filter<'a> },
-    Fresh { fresh: &'a FreshRanked, filter: &'a Filter<'a> },
+    Overlay { fresh: &'a OverlayRanked, filter: &'a Filter<'a> },
 }
 
 /// The parts of a snapshot.
-pub(super) fn parts<'a>(
+pub(super) fn sources<'a>(
     snapshot: &'a Snapshot,
-    fresh: &'a FreshRanked,
+    fresh: &'a OverlayRanked,
     filter: &'a Filter<'a>,
-) -> Vec<Part<'a>> {
+) -> Vec<RankedSource<'a>> {
     let (index, overlay) = (&*snapshot.index, &*snapshot.overlay);
-    let segments =
-        (0..index.segments.len() as u32).map(|number| Part::Segment { index, number, overlay, filter });
-    segments.chain([Part::Fresh { fresh, filter }]).collect()
+    let segments = (0..index.segments.len() as u32).map(|number| RankedSource::Segment {
+        index,
+        number,
+        overlay,
+        filter,
+    });
+    segments.chain([RankedSource::Overlay { fresh, filter }]).collect()
 }
 
-impl<'a> Part<'a> {
+impl<'a> RankedSource<'a> {
     /// Nothing if they are not built yet.
     pub(super) fn words(&self) -> io::Result<Option<Words<'a>>> {
         match self {
             Self::Segment { index, number, .. } => index.segments[*number as usize].words(),
-            Self::Fresh { fresh, .. } => Words::open(&fresh.words).map(Some).map_err(|_| Torn.into_error()),
+            Self::Overlay { fresh, .. } => Words::open(&fresh.words).map(Some).map_err(|_| Torn.into_error()),
         }
     }
 
@@ -67,7 +71,7 @@ impl<'a> Part<'a> {
     pub(super) fn names(&self) -> io::Result<Option<Names<'a>>> {
         match self {
             Self::Segment { index, number, .. } => index.segments[*number as usize].names(),
-            Self::Fresh { fresh, .. } => Names::open(&fresh.names).map(Some).map_err(|_| Torn.into_error()),
+            Self::Overlay { fresh, .. } => Names::open(&fresh.names).map(Some).map_err(|_| Torn.into_error()),
         }
     }
 
@@ -76,19 +80,19 @@ impl<'a> Part<'a> {
         match self {
             Self::Segment { index, number, overlay, filter } => {
                 let segment = &index.segments[*number as usize];
-                if filter.admits_all() && overlay.is_empty() && segment.is_all_alive() {
+                if filter.admits_all() && overlay.is_empty() && segment.has_no_deletions() {
                     return None;
                 }
                 Some(Box::new(move |file| {
-                    let place = Place { segment: *number, file };
-                    segment.is_alive(file)
-                        && index.path(place).is_ok_and(|path| {
-                            let language = index.file(place).map_or(0, |file| file.language);
+                    let id = FileId { segment: *number, file };
+                    segment.is_live(file)
+                        && index.path(id).is_ok_and(|path| {
+                            let language = index.file(id).map_or(0, |file| file.language);
                             !overlay.contains(path) && filter.admits(path, Some(language))
                         })
                 }))
             }
-            Self::Fresh { fresh, filter } => (!filter.admits_all()).then(|| {
+            Self::Overlay { fresh, filter } => (!filter.admits_all()).then(|| {
                 let admits = move |file: u32| {
                     let file = file as usize;
                     fresh.paths.get(file).is_some_and(|path| filter.admits(path, Some(fresh.languages[file])))
@@ -100,20 +104,20 @@ impl<'a> Part<'a> {
 
     pub(super) fn path(&self, file: u32) -> Result<&'a [u8], Torn> {
         match self {
-            Self::Segment { index, number, .. } => index.path(Place { segment: *number, file }),
-            Self::Fresh { fresh, .. } => fresh.paths.get(file as usize).map(Vec::as_slice).ok_or(Torn),
+            Self::Segment { index, number, .. } => index.path(FileId { segment: *number, file }),
+            Self::Overlay { fresh, .. } => fresh.paths.get(file as usize).map(Vec::as_slice).ok_or(Torn),
         }
     }
 }
 
 /// A file that was read whole.
-pub(super) struct Text {
+pub(super) struct FileText {
     pub(super) bytes: Vec<u8>,
     hash: String,
 }
 
 /// Reads a file; nothing if it cannot be read.
-pub(super) fn read(root: &Root, path: &[u8]) -> Option<Text> {
+pub(super) fn read(root: &Root, path: &[u8]) -> Option<FileText> {
     let file = root.open_version(path).ok()?.file;
     let mut bytes = Vec::new();
     file.take(RANKED_LIMIT + 1).read_to_end(&mut bytes).ok()?;
@@ -122,10 +126,10 @@ pub(super) fn read(root: &Root, path: &[u8]) -> Option<Text> {
         return None;
     }
     let hash = base16ct::lower::encode_string(&Sha256::digest(&bytes));
-    Some(Text { bytes, hash })
+    Some(FileText { bytes, hash })
 }
 
-impl Text {
+impl FileText {
     /// Where a definition is by now; nothing if it is gone.
     pub(super) fn current(&self, found: &Found, path: &[u8]) -> Option<Definition> {
         let Definition { line, column, kind, .. } = found.definition;
@@ -152,7 +156,7 @@ impl Text {
     }
 
     /// A hit in a line.
-    pub(super) fn hit(&self, path: &[u8], line: u64, column: u64, around: Around) -> Hit {
+    pub(super) fn hit(&self, path: &[u8], line: u64, column: u64, around: ContextLines) -> Hit {
         let start = self.line_start(line);
         let end = memchr::memchr(b'\n', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);
         let (text, text_column) = cut_text(&self.bytes[start..end], column);

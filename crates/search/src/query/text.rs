@@ -3,17 +3,17 @@
 use bstr::ByteSlice;
 
 use super::{
-    Around, Filter, Hit, Page, context,
+    ContextLines, Filter, Hit, Page, context,
     cursor::Cursor,
-    hit::{Room, cut_text},
+    hit::{ResultBudget, cut_text},
 };
 use crate::{
-    in_order::look_in_order,
-    jobs::Jobs,
-    live::{Snapshot, Unready},
-    look::{Gather, Line, Looked, Looker, Wants},
+    candidate_files::CandidateFiles,
+    in_order::verify_in_order,
     pattern::Pattern,
-    summary::Seen,
+    snapshot::{SearchError, Snapshot},
+    summary::ScanCounts,
+    verify::{Line, LineSink, Verified, Verifier, VerifyOptions},
 };
 use pintle_root::{Root, Stamp};
 
@@ -22,7 +22,7 @@ pub(crate) struct TextQuery<'a> {
     pub(crate) pattern: &'a Pattern,
     pub(crate) filter: &'a Filter<'a>,
     pub(crate) top: usize,
-    pub(crate) around: Around,
+    pub(crate) around: ContextLines,
     /// How many bytes of text may be gathered.
     pub(crate) most_bytes: usize,
     pub(crate) from: Option<&'a Cursor>,
@@ -35,34 +35,34 @@ pub(crate) fn search_text(
     snapshot: &Snapshot,
     query: &TextQuery<'_>,
     has_ended: &(dyn Fn() -> bool + Sync),
-) -> Result<Page, Unready> {
+) -> Result<Page, SearchError> {
     let admit = |path: &[u8], language| query.filter.admits(path, language);
     let from = query.from.map_or(&b""[..], |from| &from.path);
-    let mut jobs = Jobs::new(snapshot, &query.pattern.requirement, from, &admit)?;
-    let (mut hits, mut seen) = (Vec::<Found>::new(), Seen::default());
+    let mut candidates = CandidateFiles::new(snapshot, &query.pattern.requirement, from, &admit)?;
+    let (mut hits, mut scanned) = (Vec::<LocatedHit>::new(), ScanCounts::default());
     // One more than wanted tells that there are more.
     let most = query.top + 1;
-    let wants = Wants { line_numbers: true, hashes: true, around: 0, most: u64::MAX };
-    look_in_order(
+    let options = VerifyOptions { line_numbers: true, hashes: true, around: 0, most: u64::MAX };
+    verify_in_order(
         &snapshot.index,
-        &mut jobs,
-        || Looker::new(root, query.pattern, wants, snapshot.manifest.limit, has_ended),
-        || HitCollector { query, found: Vec::new(), most, seen: Seen::default() },
+        &mut candidates,
+        || Verifier::new(root, query.pattern, options, snapshot.manifest.limit, has_ended),
+        || HitCollector { query, found: Vec::new(), most, scanned: ScanCounts::default() },
         |mut gathered| {
             hits.append(&mut gathered.found);
-            seen.join(gathered.seen);
+            scanned.merge(gathered.scanned);
             hits.len() < most && !has_ended()
         },
     )?;
     if has_ended() {
-        return Err(Unready::Ended);
+        return Err(SearchError::Cancelled);
     }
     let before = query.from.map_or(0, |from| from.count);
     let has_more = hits.len() > query.top;
     let total = before + hits.len() as u64;
     hits.truncate(query.top);
     if !query.around.is_none() {
-        context::add(root, &mut hits, query.around, &mut Room::new(query.most_bytes))?;
+        context::add(root, &mut hits, query.around, &mut ResultBudget::new(query.most_bytes))?;
     }
     let next = hits.last().filter(|_| has_more).map(|last| Cursor {
         query: query.fingerprint,
@@ -71,11 +71,11 @@ pub(crate) fn search_text(
         line: last.hit.line,
     });
     let hits = hits.into_iter().map(|found| found.hit).collect();
-    Ok(Page { hits, total, is_total_exact: !has_more, has_more, next, seen })
+    Ok(Page { hits, total, is_total_exact: !has_more, has_more, next, scanned })
 }
 
 /// A hit, and where it lies in its file.
-pub(crate) struct Found {
+pub(crate) struct LocatedHit {
     pub(crate) hit: Hit,
     pub(crate) stamp: Stamp,
     pub(crate) start: u64,
@@ -85,12 +85,12 @@ pub(crate) struct Found {
 /// Gathers hits.
 struct HitCollector<'a> {
     query: &'a TextQuery<'a>,
-    found: Vec<Found>,
+    found: Vec<LocatedHit>,
     most: usize,
-    seen: Seen,
+    scanned: ScanCounts,
 }
 
-impl Gather for HitCollector<'_> {
+impl LineSink for HitCollector<'_> {
     fn line(&mut self, path: &[u8], line: Line<'_>) -> bool {
         let is_before = |from: &Cursor| path == from.path && line.number <= from.line;
         if self.query.from.is_some_and(is_before) {
@@ -98,7 +98,7 @@ impl Gather for HitCollector<'_> {
         }
         let column = line.column(self.query.pattern);
         let (text, text_column) = cut_text(line.text, column);
-        self.found.push(Found {
+        self.found.push(LocatedHit {
             hit: Hit {
                 path: path.to_str_lossy().into_owned(),
                 raw_path: path.to_owned(),
@@ -129,12 +129,12 @@ impl Gather for HitCollector<'_> {
         self.found.len() >= self.most
     }
 
-    fn forget(&mut self, mark: usize) {
+    fn roll_back(&mut self, mark: usize) {
         self.found.truncate(mark);
     }
 
-    fn saw(&mut self, looked: Looked) {
-        self.seen.add(looked);
+    fn file_verified(&mut self, verified: Verified) {
+        self.scanned.add(verified);
     }
 
     fn end_file(&mut self, mark: usize, stamp: Stamp, hash: [u8; 32]) {

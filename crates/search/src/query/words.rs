@@ -3,8 +3,8 @@
 use pintle_ranked::{Ranked, WordsPart, best_line, rank, term_weights};
 use pintle_root::Root;
 
-use super::{Filter, Page, hit::Room, ranked};
-use crate::live::{Snapshot, Unready};
+use super::{Filter, Page, hit::ResultBudget, ranked};
+use crate::snapshot::{SearchError, Snapshot};
 
 /// A page of the files that have some of the words, best first, each with its best line. Nothing if the words are not
 /// built yet.
@@ -13,43 +13,43 @@ pub(crate) fn find_words(
     snapshot: &Snapshot,
     query: &str,
     filter: &Filter<'_>,
-    slice: &ranked::Slice,
+    request: &ranked::PageRequest,
     has_ended: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<Page>, Unready> {
+) -> Result<Option<Page>, SearchError> {
     let fresh = snapshot.overlay.ranked(root, has_ended)?;
-    let parts = ranked::parts(snapshot, fresh, filter);
-    let words = parts.iter().map(|part| part.words().transpose());
+    let sources = ranked::sources(snapshot, fresh, filter);
+    let words = sources.iter().map(|part| part.words().transpose());
     let Some(words) = words.collect::<Option<Result<Vec<_>, _>>>().transpose()? else { return Ok(None) };
-    let allowed = parts.iter().map(ranked::Part::allowed).collect::<Vec<_>>();
+    let allowed = sources.iter().map(ranked::RankedSource::allowed).collect::<Vec<_>>();
     let parts_of_words = words
         .iter()
         .zip(&allowed)
         .map(|(words, allowed)| WordsPart { words: *words, allowed: allowed.as_deref() })
         .collect::<Vec<_>>();
-    // All that match, so that those of equal score come in the order of their paths, whatever parts they are in.
+    // All that match, so that those of equal score come in the order of their paths, whatever sources they are in.
     let (found, total) = rank(&parts_of_words, query, usize::MAX, has_ended);
     if has_ended() {
-        return Err(Unready::Ended);
+        return Err(SearchError::Cancelled);
     }
     let mut found = found;
     found.sort_by(|one, other| {
-        let path = |ranked: &Ranked| parts[ranked.part].path(ranked.file).unwrap_or_default();
+        let path = |ranked: &Ranked| sources[ranked.part].path(ranked.file).unwrap_or_default();
         other.score.total_cmp(&one.score).then_with(|| path(one).cmp(path(other)))
     });
-    found.truncate(slice.end());
+    found.truncate(request.end());
     let weights = term_weights(&parts_of_words, query);
-    let has_more = total > slice.end() as u64;
+    let has_more = total > request.end() as u64;
     let mut page = Page { total, is_total_exact: true, has_more, ..Page::default() };
-    let mut room = Room::new(slice.most_bytes);
-    for ranked in found.into_iter().skip(slice.start) {
-        let path = parts[ranked.part].path(ranked.file)?;
+    let mut budget = ResultBudget::new(request.most_bytes);
+    for ranked in found.into_iter().skip(request.start) {
+        let path = sources[ranked.part].path(ranked.file)?;
         let Some(text) = ranked::read(root, path) else { continue };
         let Some(line) = best_line(&text.bytes, query, Some(&weights)) else { continue };
-        let mut hit = text.hit(path, line.line.into(), line.column.into(), slice.around);
+        let mut hit = text.hit(path, line.line.into(), line.column.into(), request.around);
         hit.score = Some(ranked.score);
-        room.take(&hit)?;
+        budget.charge(&hit)?;
         page.hits.push(hit);
     }
-    page.next = page.has_more.then(|| slice.next());
+    page.next = page.has_more.then(|| request.next());
     Ok(Some(page))
 }

@@ -17,11 +17,11 @@ const RECORD: usize = 72;
 /// What became of a file in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub(crate) enum State {
-    /// Its grams are in the index.
+pub(crate) enum FileState {
+    /// Its trigrams are in the index.
     Indexed = 0,
     /// It must be searched whole: its text is encoded in another way, or it changed while it was read.
-    Whole = 1,
+    ScanWhole = 1,
     /// It has a NUL byte.
     Binary = 2,
     /// It is over the limit.
@@ -30,25 +30,25 @@ pub(crate) enum State {
     Unreadable = 4,
 }
 
-impl State {
+impl FileState {
     fn from_number(number: u8) -> Option<Self> {
-        [Self::Indexed, Self::Whole, Self::Binary, Self::TooLarge, Self::Unreadable]
+        [Self::Indexed, Self::ScanWhole, Self::Binary, Self::TooLarge, Self::Unreadable]
             .into_iter()
             .find(|state| *state as u8 == number)
     }
 
     /// Whether searches look at it.
     pub(crate) fn is_searched(self) -> bool {
-        matches!(self, Self::Indexed | Self::Whole)
+        matches!(self, Self::Indexed | Self::ScanWhole)
     }
 }
 
 /// A file as the index knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KnownFile {
+pub(crate) struct FileRecord {
     pub(crate) stamp: Stamp,
     pub(crate) hash: [u8; 32],
-    pub(crate) state: State,
+    pub(crate) state: FileState,
     /// The language's number; 0 if it is unknown.
     pub(crate) language: u8,
 }
@@ -63,7 +63,7 @@ pub(crate) struct FileTableWriter {
 
 impl FileTableWriter {
     /// Files come in the order of their paths.
-    pub(crate) fn add(&mut self, path: &[u8], first_block: u32, file: &KnownFile) {
+    pub(crate) fn add(&mut self, path: &[u8], first_block: u32, file: &FileRecord) {
         self.records.extend(file.hash);
         self.records.extend(file.stamp.size.to_le_bytes());
         self.records.extend(file.stamp.modified.to_le_bytes());
@@ -128,9 +128,9 @@ impl FileTable {
     }
 
     /// What is known of a file.
-    pub(crate) fn file(&self, file: &PagedFile, number: u32) -> Result<KnownFile, Torn> {
+    pub(crate) fn file(&self, file: &PagedFile, number: u32) -> Result<FileRecord, Torn> {
         let record = self.record(file, number)?;
-        Ok(KnownFile {
+        Ok(FileRecord {
             hash: field(record, 0)?,
             stamp: Stamp {
                 // The index outlives mounts, which change its number.
@@ -140,15 +140,15 @@ impl FileTable {
                 inode: u64::from_le_bytes(field(record, 48)?),
                 changed: i64::from_le_bytes(field(record, 56)?),
             },
-            state: State::from_number(record[70]).ok_or(Torn)?,
+            state: FileState::from_number(record[70]).ok_or(Torn)?,
             language: record[71],
         })
     }
 
     /// What became of a file and its language.
-    pub(crate) fn state(&self, file: &PagedFile, number: u32) -> Result<(State, u8), Torn> {
+    pub(crate) fn state(&self, file: &PagedFile, number: u32) -> Result<(FileState, u8), Torn> {
         let record = self.record(file, number)?;
-        Ok((State::from_number(record[70]).ok_or(Torn)?, record[71]))
+        Ok((FileState::from_number(record[70]).ok_or(Torn)?, record[71]))
     }
 
     fn record<'a>(&self, file: &'a PagedFile, number: u32) -> Result<&'a [u8], Torn> {
@@ -178,8 +178,8 @@ impl FileTable {
 
     /// The number of a path.
     pub(crate) fn find(&self, file: &PagedFile, path: &[u8]) -> Result<Option<u32>, Torn> {
-        let place = self.lower_bound(file, path)?;
-        Ok((place < self.count && self.path(file, place)? == path).then_some(place))
+        let number = self.lower_bound(file, path)?;
+        Ok((number < self.count && self.path(file, number)? == path).then_some(number))
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn index_segment(bytes: &[u8]) {
     let file = map(&good, seal).expect("what was written can be read");
     let contents: Vec<_> = sections.iter().map(|(name, content)| (*name, Some(*content))).collect();
     assert_eq!(file.contents(), contents);
-    file.verify().expect("nobody changed it");
+    file.verify_checksums().expect("nobody changed it");
     let answers = open(&good, seal).map(|segment| ask(&segment));
     let damaged = damage(&good, damages);
     if damaged == good {
@@ -44,7 +44,7 @@ pub(crate) fn index_segment(bytes: &[u8]) {
     }
     // The seal is known from elsewhere, so no damage goes unseen.
     if let Ok(file) = map(&damaged, seal) {
-        assert!(file.verify().is_err(), "a damage was not seen");
+        assert!(file.verify_checksums().is_err(), "a damage was not seen");
         for (found, expected) in file.contents().into_iter().zip(contents) {
             assert!(found.0 == expected.0 && (found.1.is_none() || found == expected));
         }
@@ -93,9 +93,9 @@ fn ask(segment: &TextSegment) -> Vec<Result<String, Torn>> {
     // Each file has a record of 72 bytes, and each block a line number of four.
     assert!(files.count() as u64 * 72 + u64::from(files.blocks()) * 4 <= file.length());
     let mut answers = vec![
-        segment.whole_files().map(|numbers| format!("{numbers:?}")),
-        segment.removed().map(|paths| format!("{paths:?}")),
-        segment.passed().map(|passed| format!("{passed:?}")),
+        segment.scan_whole_files().map(|numbers| format!("{numbers:?}")),
+        segment.tombstones().map(|paths| format!("{paths:?}")),
+        segment.skipped().map(|passed| format!("{passed:?}")),
     ];
     for number in 0..files.count().min(64) {
         answers.push(files.path(file, number).map(|path| format!("{path:?}")));
@@ -110,11 +110,11 @@ fn ask(segment: &TextSegment) -> Vec<Result<String, Torn>> {
     for path in [&b""[..], b"a", b"src/main.rs", b"\xff"] {
         answers.push(files.find(file, path).map(|number| format!("{number:?}")));
     }
-    for gram in [0, 0x61_61_61, 0x61_62_63, 0xff_ff_ff] {
-        answers.push(segment.find_list(gram).and_then(|range| {
+    for trigram in [0, 0x61_61_61, 0x61_62_63, 0xff_ff_ff] {
+        answers.push(segment.find_postings(trigram).and_then(|range| {
             let Some(range) = range else { return Ok("none".into()) };
             let mut blocks = Vec::new();
-            segment.list(range)?.each(0..files.blocks(), |block| blocks.push(block));
+            segment.posting_list(range)?.each(0..files.blocks(), |block| blocks.push(block));
             assert!(blocks.is_sorted_by(|one, other| one < other));
             assert!(blocks.last().is_none_or(|last| *last < files.blocks()));
             Ok(format!("{blocks:?}"))

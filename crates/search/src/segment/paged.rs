@@ -172,7 +172,7 @@ impl PagedFile {
         let metadata = file.metadata()?;
         let written = (metadata.len(), metadata.modified().ok());
         // SAFETY: index files are private to the state folder, written once under another name and never changed
-        // in place by this program. If something else does that, `is_whole` tells before the next use.
+        // in offset by this program. If something else does that, `is_unmodified` tells before the next use.
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&*file)? };
         Self::check(map, file, written, seal).map_err(Torn::into_error)
@@ -185,8 +185,8 @@ impl PagedFile {
         seal: u64,
     ) -> Result<Self, Torn> {
         let body = map.len().checked_sub(FOOTER).ok_or(Torn)?;
-        let number = |place: usize| -> Result<usize, Torn> {
-            let bytes = map.get(place..place + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
+        let number = |offset: usize| -> Result<usize, Torn> {
+            let bytes = map.get(offset..offset + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
             usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| Torn)
         };
         if map[body..body + 8] != MAGIC {
@@ -205,9 +205,9 @@ impl PagedFile {
         let mut opened = Self { map, file, written, sections: Vec::new(), data, checked };
         let mut sections = Vec::new();
         for entry in opened.bytes(directory..data)?.chunks(24) {
-            let number = |place: usize| -> Result<usize, Torn> {
+            let number = |offset: usize| -> Result<usize, Torn> {
                 let bytes =
-                    entry.get(place..place + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
+                    entry.get(offset..offset + 8).and_then(|bytes| bytes.try_into().ok()).ok_or(Torn)?;
                 usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| Torn)
             };
             let range = number(8)?..number(16)?;
@@ -223,14 +223,14 @@ impl PagedFile {
 
     /// Whether nobody has cut the file or written to it since. To be asked before each use: a map must not be touched
     /// beyond the end of its file, and a page is checked but once.
-    pub(crate) fn is_whole(&self) -> io::Result<bool> {
+    pub(crate) fn is_unmodified(&self) -> io::Result<bool> {
         let metadata = self.file.metadata()?;
         Ok((metadata.len(), metadata.modified().ok()) == self.written)
     }
 
     /// Reads every page. An error of kind `InvalidData` tells that one is not as it was written.
-    pub(crate) fn verify(&self) -> io::Result<()> {
-        if !self.is_whole()? {
+    pub(crate) fn verify_checksums(&self) -> io::Result<()> {
+        if !self.is_unmodified()? {
             return Err(Torn.into_error());
         }
         self.bytes(0..self.data).map(drop).map_err(Torn::into_error)
@@ -255,8 +255,8 @@ impl PagedFile {
             let (word, bit) = (&self.checked[page / 64], 1 << (page % 64));
             if word.load(Ordering::Relaxed) & bit == 0 {
                 let content = &self.map[page * PAGE..((page + 1) * PAGE).min(self.data)];
-                let place = self.data + page * 8;
-                if self.map[place..place + 8] != xxh3_64(content).to_le_bytes() {
+                let offset = self.data + page * 8;
+                if self.map[offset..offset + 8] != xxh3_64(content).to_le_bytes() {
                     return Err(Torn);
                 }
                 word.fetch_or(bit, Ordering::Relaxed);
@@ -309,7 +309,7 @@ mod tests {
         #[test]
         fn sections_come_back_and_no_change_goes_unseen(
             lengths in prop::collection::vec(0_usize..40_000, 1..5),
-            place in any::<prop::sample::Index>(),
+            offset in any::<prop::sample::Index>(),
             flip in 1_u8..=255,
             keep in any::<prop::sample::Index>(),
         ) {
@@ -327,12 +327,12 @@ mod tests {
 
             let good = std::fs::read(&path).expect("bytes");
             let mut flipped = good.clone();
-            flipped[place.index(good.len())] ^= flip;
+            flipped[offset.index(good.len())] ^= flip;
             std::fs::remove_file(&path).expect("removed");
             std::fs::write(&path, &flipped).expect("written");
-            prop_assert!(open(&path, seal).and_then(|file| file.verify()).is_err());
+            prop_assert!(open(&path, seal).and_then(|file| file.verify_checksums()).is_err());
             std::fs::write(&path, &good[..keep.index(good.len())]).expect("written");
-            prop_assert!(open(&path, seal).and_then(|file| file.verify()).is_err());
+            prop_assert!(open(&path, seal).and_then(|file| file.verify_checksums()).is_err());
         }
     }
 }

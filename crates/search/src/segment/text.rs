@@ -1,4 +1,4 @@
-//! The part of a segment that text searches use: files, blocks and grams.
+//! The part of a segment that text searches use: files, blocks and trigrams.
 
 use std::{
     fs::File,
@@ -9,70 +9,70 @@ use std::{
 };
 
 use super::{
-    files::{FileTable, FileTableWriter, KnownFile},
+    files::{FileRecord, FileTable, FileTableWriter},
     paged::{PagedFile, PagedWriter, Section, Torn, partition_point},
 };
-use crate::grams::{Gram, Run, codec::List, merge};
+use crate::trigrams::{Run, Trigram, codec::PostingList, merge};
 use pintle_root::scan::{Passed, PassedOver};
 
 const LINES: Section = 10;
-const LISTS: Section = 11;
-/// Each gram with the place where its list begins, four bytes each, and at last the place where the last one ends. They
+const POSTING_LISTS: Section = 11;
+/// Each trigram with the range where its list begins, four bytes each, and at last the range where the last one ends. They
 /// lie side by side so that one page tells both.
-const GRAMS: Section = 12;
-/// Every so manieth gram. Those between two samples nearly always lie in one page.
+const TRIGRAMS: Section = 12;
+/// Every so manieth trigram. Those between two samples nearly always lie in one page.
 const SAMPLES: Section = 17;
 const SAMPLED: usize = 512;
 /// Files that must be searched whole.
-const WHOLE: Section = 14;
+const SCAN_WHOLE: Section = 14;
 
 /// Paths that earlier segments know and that are gone.
-const REMOVED: Section = 15;
+const TOMBSTONES: Section = 15;
 /// What the walk passed over.
-const PASSED: Section = 16;
+const SKIPPED: Section = 16;
 
 /// What a segment says besides its files.
 #[derive(Default)]
-pub(crate) struct Remarks<'a> {
+pub(crate) struct SegmentMetadata<'a> {
     pub(crate) removed: &'a [Vec<u8>],
     pub(crate) passed: Option<&'a PassedOver>,
 }
 
 /// What a segment is made of.
-pub(crate) struct Content<'a> {
+pub(crate) struct SegmentContent<'a> {
     pub(crate) files: FileTableWriter,
     /// The number of the line that each block begins with.
     pub(crate) lines: &'a [u32],
     /// The files that must be searched whole.
     pub(crate) whole: &'a [u32],
-    pub(crate) remarks: &'a Remarks<'a>,
-    /// The grams.
+    pub(crate) metadata: &'a SegmentMetadata<'a>,
+    /// The trigrams.
     pub(crate) runs: &'a [Run],
 }
 
 /// Writes a segment.
 pub(crate) fn write_text_segment(
     path: &Path,
-    content: Content<'_>,
+    content: SegmentContent<'_>,
     threads: usize,
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<u64> {
-    let Content { files, lines, whole, remarks, runs } = content;
+    let SegmentContent { files, lines, whole, metadata, runs } = content;
     let mut out = PagedWriter::create(path)?;
     let blocks = lines.len() as u32;
     files.finish(blocks, &mut out)?;
-    for (section, numbers) in [(LINES, lines), (WHOLE, whole)] {
+    for (section, numbers) in [(LINES, lines), (SCAN_WHOLE, whole)] {
         out.begin(section)?;
         write_numbers(numbers.iter().copied(), &mut out)?;
     }
-    out.begin(REMOVED)?;
-    for path in remarks.removed {
+    out.begin(TOMBSTONES)?;
+    for path in metadata.removed {
         out.write_all(path)?;
         // No path holds it.
         out.write_all(&[0])?;
     }
-    if let Some(passed) = remarks.passed {
-        out.begin(PASSED)?;
+    if let Some(passed) = metadata.passed {
+        out.begin(SKIPPED)?;
         for (folder, counts) in passed {
             for (reason, count) in counts {
                 out.write_all(&[*reason as u8])?;
@@ -83,20 +83,20 @@ pub(crate) fn write_text_segment(
         }
         out.write_all(&[0])?;
     }
-    out.begin(LISTS)?;
-    let mut grams = Vec::new();
+    out.begin(POSTING_LISTS)?;
+    let mut trigrams = Vec::new();
     merge(runs, blocks, threads, has_ended, |merged| {
         let start = u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        for (gram, place) in merged.grams {
-            grams.push([gram, start.checked_add(place).ok_or(io::ErrorKind::FileTooLarge)?]);
+        for (trigram, offset) in merged.trigrams {
+            trigrams.push([trigram, start.checked_add(offset).ok_or(io::ErrorKind::FileTooLarge)?]);
         }
-        out.write_all(&merged.lists)
+        out.write_all(&merged.posting_lists)
     })?;
     let end = u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     out.begin(SAMPLES)?;
-    write_numbers(grams.iter().step_by(SAMPLED).map(|[gram, _]| *gram), &mut out)?;
-    out.begin(GRAMS)?;
-    write_numbers(grams.into_iter().flatten().chain([Gram::MAX, end]), &mut out)?;
+    write_numbers(trigrams.iter().step_by(SAMPLED).map(|[trigram, _]| *trigram), &mut out)?;
+    out.begin(TRIGRAMS)?;
+    write_numbers(trigrams.into_iter().flatten().chain([Trigram::MAX, end]), &mut out)?;
     out.finish()
 }
 
@@ -112,9 +112,9 @@ pub(crate) struct TextSegment {
     file: PagedFile,
     files: FileTable,
     lines: Range<usize>,
-    lists: Range<usize>,
+    posting_lists: Range<usize>,
     samples: Range<usize>,
-    grams: Range<usize>,
+    trigrams: Range<usize>,
     whole: Range<usize>,
 }
 
@@ -122,14 +122,14 @@ impl TextSegment {
     pub(crate) fn map(file: Arc<File>, seal: u64) -> io::Result<Self> {
         let file = PagedFile::map(file, seal)?;
         let files = FileTable::open(&file).map_err(Torn::into_error)?;
-        let [lines, lists, samples, grams, whole] =
-            [LINES, LISTS, SAMPLES, GRAMS, WHOLE].map(|section| file.section(section));
-        let count = (grams.len() / 8).checked_sub(1);
+        let [lines, posting_lists, samples, trigrams, whole] =
+            [LINES, POSTING_LISTS, SAMPLES, TRIGRAMS, SCAN_WHOLE].map(|section| file.section(section));
+        let count = (trigrams.len() / 8).checked_sub(1);
         let are_sampled = count.is_some_and(|count| samples.len() / 4 == count.div_ceil(SAMPLED));
         if lines.len() != files.blocks() as usize * 4 || !are_sampled {
             return Err(Torn.into_error());
         }
-        Ok(Self { file, files, lines, lists, samples, grams, whole })
+        Ok(Self { file, files, lines, posting_lists, samples, trigrams, whole })
     }
 
     pub(crate) fn file(&self) -> &PagedFile {
@@ -141,7 +141,7 @@ impl TextSegment {
     }
 
     /// What is known of a file.
-    pub(crate) fn known(&self, number: u32) -> io::Result<KnownFile> {
+    pub(crate) fn known(&self, number: u32) -> io::Result<FileRecord> {
         self.files.file(&self.file, number).map_err(Torn::into_error)
     }
 
@@ -156,19 +156,19 @@ impl TextSegment {
     }
 
     /// The files that must be searched whole.
-    pub(crate) fn whole_files(&self) -> Result<Vec<u32>, Torn> {
+    pub(crate) fn scan_whole_files(&self) -> Result<Vec<u32>, Torn> {
         (0..self.whole.len() / 4).map(|index| self.file.number(&self.whole, index)).collect()
     }
 
     /// The paths of earlier segments that are gone.
-    pub(crate) fn removed(&self) -> Result<Vec<Vec<u8>>, Torn> {
-        let bytes = self.file.bytes(self.file.section(REMOVED))?;
+    pub(crate) fn tombstones(&self) -> Result<Vec<Vec<u8>>, Torn> {
+        let bytes = self.file.bytes(self.file.section(TOMBSTONES))?;
         Ok(bytes.split_inclusive(|byte| *byte == 0).map(|path| path[..path.len() - 1].to_vec()).collect())
     }
 
     /// What the walk passed over, if it went over the whole root.
-    pub(crate) fn passed(&self) -> Result<Option<PassedOver>, Torn> {
-        let section = self.file.section(PASSED);
+    pub(crate) fn skipped(&self) -> Result<Option<PassedOver>, Torn> {
+        let section = self.file.section(SKIPPED);
         let Some((_, mut rest)) = self.file.bytes(section)?.split_last() else { return Ok(None) };
         let mut passed = PassedOver::new();
         while let Some((&reason, after)) = rest.split_first() {
@@ -181,26 +181,27 @@ impl TextSegment {
         Ok(Some(passed))
     }
 
-    /// Where the list of the blocks that a gram occurs in lies; nowhere if the gram occurs in none.
-    pub(crate) fn find_list(&self, gram: Gram) -> Result<Option<Range<usize>>, Torn> {
+    /// Where the list of the blocks that a trigram occurs in lies; nowhere if the trigram occurs in none.
+    pub(crate) fn find_postings(&self, trigram: Trigram) -> Result<Option<Range<usize>>, Torn> {
         // Samples tell in which page to look: each page that is touched must be checked.
         let samples = 0..self.samples.len() / 4;
-        let sample = partition_point(samples, |place| Ok(self.file.number(&self.samples, place)? <= gram))?;
+        let sample =
+            partition_point(samples, |sample| Ok(self.file.number(&self.samples, sample)? <= trigram))?;
         let Some(sample) = sample.checked_sub(1) else { return Ok(None) };
-        let known = |record: usize| self.file.number(&self.grams, record * 2);
-        let begins = |record: usize| self.file.number(&self.grams, record * 2 + 1);
-        let count = self.grams.len() / 8 - 1;
+        let known = |record: usize| self.file.number(&self.trigrams, record * 2);
+        let begins = |record: usize| self.file.number(&self.trigrams, record * 2 + 1);
+        let count = self.trigrams.len() / 8 - 1;
         let near = sample * SAMPLED..((sample + 1) * SAMPLED).min(count);
-        let record = partition_point(near.clone(), |record| Ok(known(record)? < gram))?;
-        if record == near.end || known(record)? != gram {
+        let record = partition_point(near.clone(), |record| Ok(known(record)? < trigram))?;
+        if record == near.end || known(record)? != trigram {
             return Ok(None);
         }
         let (start, end) = (begins(record)? as usize, begins(record + 1)? as usize);
         if start < end { Ok(Some(start..end)) } else { Err(Torn) }
     }
 
-    /// The list that lies at a place.
-    pub(crate) fn list(&self, place: Range<usize>) -> Result<List<'_>, Torn> {
-        List::read(self.file.part(&self.lists, place)?, self.files.blocks()).ok_or(Torn)
+    /// The list that lies at a range.
+    pub(crate) fn posting_list(&self, range: Range<usize>) -> Result<PostingList<'_>, Torn> {
+        PostingList::read(self.file.part(&self.posting_lists, range)?, self.files.blocks()).ok_or(Torn)
     }
 }

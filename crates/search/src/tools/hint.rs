@@ -6,15 +6,15 @@ use bstr::ByteSlice;
 use pintle_contract::{Fault, Scopes, WorkspacePath, nearest};
 
 use crate::{
-    live::Snapshot,
     pattern::{Meaning, Pattern},
     query::{Filter, count_lines},
     search::Search,
+    snapshot::Snapshot,
     summary::{IGNORED, Summary},
 };
 
 /// A search without hits, and what can be asked about it.
-pub(super) struct Reasons<'a> {
+pub(super) struct NoHits<'a> {
     pub(super) search: &'a Search,
     pub(super) snapshot: &'a Snapshot,
     pub(super) filter: &'a Filter<'a>,
@@ -24,9 +24,9 @@ pub(super) struct Reasons<'a> {
     pub(super) other_case: Option<(&'a str, Meaning)>,
 }
 
-impl Reasons<'_> {
+impl NoHits<'_> {
     /// Looks for reasons until `has_ended`.
-    pub(super) fn tell(
+    pub(super) fn hint(
         &self,
         summary: &mut Summary,
         has_ended: &(dyn Fn() -> bool + Sync),
@@ -40,7 +40,7 @@ impl Reasons<'_> {
             let passed = self.search.root.passed_over_by(listing, has_ended);
             // What was counted in part would say too little.
             if !has_ended() {
-                summary.pass(&passed, self.scopes);
+                summary.set_skipped(&passed, self.scopes);
             }
         }
         if let Some(count) = summary.skipped.get(IGNORED).filter(|count| **count > 0) {

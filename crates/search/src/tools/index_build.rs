@@ -92,7 +92,7 @@ impl Tool for IndexBuild {
             ModeInput::Full => build::Mode::Full,
         };
         let work = move |call: &CallContext| {
-            let built = search.build(mode, path.as_ref(), &Told(call))?;
+            let built = search.build(mode, path.as_ref(), &ProgressReporter(call))?;
             let snapshot = search.snapshot(call)?;
             let summary = search.summary(&snapshot, call.caller().scopes())?;
             Ok(Output {
@@ -118,9 +118,9 @@ fn parse(path: &str) -> Result<WorkspacePath, Fault> {
 }
 
 /// Tells the caller how far a build is.
-struct Told<'a>(&'a CallContext);
+struct ProgressReporter<'a>(&'a CallContext);
 
-impl Observer for Told<'_> {
+impl Observer for ProgressReporter<'_> {
     fn step(&self, phase: Phase, done: u64, total: u64) {
         if !self.0.progress().is_wanted() {
             return;

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    live::{Snapshot, Watching},
     search::Search,
+    snapshot::{Snapshot, Watching},
     summary::Ready,
 };
 
@@ -103,7 +103,7 @@ pub(crate) fn index_state(search: &Search, call: &CallContext) -> Result<IndexSt
         return Ok(state);
     };
     // If that does not work, the state has what was counted last.
-    let _ = search.count_passed(&snapshot, &|| call.has_ended());
+    let _ = search.count_skipped(&snapshot, &|| call.has_ended());
     let summary = search.summary(&snapshot, scopes)?;
     state.exists = true;
     state.max_file_bytes = snapshot.manifest.limit;

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use index_status::IndexState;
 pub(crate) use index_status::index_state;
 pub use search::Match;
-pub(crate) use search::{filter_of, pattern_of, reach_of, search_now};
+pub(crate) use search::{filter_of, pattern_of, search_now, walk_within};
 
 use crate::{search::Search, summary::Summary};
 

@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 use super::{Coverage, hint};
 use crate::{
     command::HitSearch,
-    live::Snapshot,
     pattern::{Case, Meaning, Pattern, Syntax},
     query::{
-        Around, Counts, Cursor, Filter, Hit, Page, TextQuery, count_lines, find_names, find_words,
-        fingerprint, ranked::Slice, reach, search_text,
+        ContextLines, Counts, Cursor, Filter, Hit, Page, TextQuery, count_lines, find_names, find_words,
+        fingerprint, glob_prefixes, ranked::PageRequest, search_text,
     },
     search::{RankedPart, Search},
-    summary::{Seen, Summary},
+    snapshot::Snapshot,
+    summary::{ScanCounts, Summary},
 };
 
 pub(crate) struct SearchTool(pub(crate) Arc<Search>);
@@ -244,7 +244,7 @@ fn answer(search: &Search, input: &Input, call: &CallContext) -> Result<Output, 
     };
     let snapshot = match ranked {
         None => {
-            let within = reach_of(search, globs(input), call.caller().scopes());
+            let within = walk_within(search, globs(input), call.caller().scopes());
             search.snapshot_or_files(within, call)
         }
         Some(part) => search.wait_for(part, call).and_then(|()| search.snapshot(call)),
@@ -254,9 +254,9 @@ fn answer(search: &Search, input: &Input, call: &CallContext) -> Result<Output, 
         let asked = Asked { input, top: input.top as usize, begun };
         run(search, &asked, &snapshot, call)
     });
-    search.mend();
+    search.rebuild_if_damaged();
     if is_unindexed && ranked.is_none() {
-        search.build_behind();
+        search.build_in_background();
     }
     output
 }
@@ -273,7 +273,7 @@ pub(crate) fn search_now(
     let begun = Instant::now();
     let snapshot = match input.matching {
         Match::Literal | Match::Regex => {
-            let within = reach_of(search, globs(&input), call.caller().scopes());
+            let within = walk_within(search, globs(&input), call.caller().scopes());
             search.snapshot_on_disk_or_files(within, is_fresh)?
         }
         Match::Words | Match::Symbol => search.snapshot_on_disk(is_fresh)?,
@@ -302,7 +302,7 @@ fn run(search: &Search, asked: &Asked<'_>, snapshot: &Snapshot, call: &CallConte
     let around = around(input);
     let start = from.as_ref().map_or(0, |from| usize::try_from(from.count).unwrap_or(usize::MAX));
     let most_bytes = call.largest_result();
-    let slice = Slice { start, top, around, most_bytes, fingerprint };
+    let request = PageRequest { start, top, around, most_bytes, fingerprint };
     let page = match input.matching {
         Match::Literal | Match::Regex => {
             let pattern = pattern_of(&input.query, meaning(input))?;
@@ -314,24 +314,25 @@ fn run(search: &Search, asked: &Asked<'_>, snapshot: &Snapshot, call: &CallConte
             let query = TextQuery { pattern, filter, top, around, most_bytes, from, fingerprint };
             search_text(&search.root, snapshot, &query, &has_ended).map(Some)
         }
-        Match::Words => find_words(&search.root, snapshot, &input.query, &filter, &slice, &has_ended),
+        Match::Words => find_words(&search.root, snapshot, &input.query, &filter, &request, &has_ended),
         Match::Symbol => {
             let kind = input.kind.as_deref().map(kind).transpose()?;
             let query = (input.query.as_str(), is_sensitive(input), kind);
-            find_names(&search.root, snapshot, query, &filter, &slice, &has_ended)
+            find_names(&search.root, snapshot, query, &filter, &request, &has_ended)
         }
     };
-    let page = page.map_err(|unready| search.unready(unready))?;
-    let Some(Page { hits, total, is_total_exact, has_more, next, seen }) = page else {
+    let page = page.map_err(|error| search.handle_error(error))?;
+    let Some(Page { hits, total, is_total_exact, has_more, next, scanned }) = page else {
         let what = if input.matching == Match::Words { "words" } else { "symbols" };
         let message = format!("the index has no {what} yet; they are built after the text");
         return Err(Fault::new(ErrorCode::NoIndex, message).hint(
             "wait for the build to end, call index_build or run `pintle index`; literal and regex searches answer already",
         ));
     };
-    let mut summary = summary(search, snapshot, seen, call)?;
+    let mut summary = summary(search, snapshot, scanned, call)?;
     let is_void = hits.is_empty() && from.is_none();
-    let hint = if is_void { tell(search, asked, snapshot, &filter, &mut summary, call)? } else { None };
+    let hint =
+        if is_void { no_hits_hint(search, asked, snapshot, &filter, &mut summary, call)? } else { None };
     Ok(Output {
         hits: Some(hits),
         files: None,
@@ -357,9 +358,11 @@ fn count(
 ) -> Result<Output, Fault> {
     let has_ended = || call.has_ended();
     let counts = count_lines(&search.root, snapshot, (pattern, filter), MOST_COUNTED, &has_ended);
-    let Counts { total, files, matching_files, seen } = counts.map_err(|unready| search.unready(unready))?;
-    let mut summary = summary(search, snapshot, seen, call)?;
-    let hint = if total == 0 { tell(search, asked, snapshot, filter, &mut summary, call)? } else { None };
+    let Counts { total, files, matching_files, scanned } =
+        counts.map_err(|error| search.handle_error(error))?;
+    let mut summary = summary(search, snapshot, scanned, call)?;
+    let hint =
+        if total == 0 { no_hits_hint(search, asked, snapshot, filter, &mut summary, call)? } else { None };
     let truncated = matching_files > files.len() as u64;
     let files =
         files.into_iter().map(|(path, count)| FileCount { path: path.to_str_lossy().into_owned(), count });
@@ -378,15 +381,20 @@ fn count(
 }
 
 /// What the search covers.
-fn summary(search: &Search, snapshot: &Snapshot, seen: Seen, call: &CallContext) -> Result<Summary, Fault> {
+fn summary(
+    search: &Search,
+    snapshot: &Snapshot,
+    scanned: ScanCounts,
+    call: &CallContext,
+) -> Result<Summary, Fault> {
     match snapshot.is_indexed() {
         true => search.summary(snapshot, call.caller().scopes()),
-        false => Ok(Summary::of_scan(seen)),
+        false => Ok(Summary::of_scan(scanned)),
     }
 }
 
 /// What may be the reason that nothing was found.
-fn tell(
+fn no_hits_hint(
     search: &Search,
     asked: &Asked<'_>,
     snapshot: &Snapshot,
@@ -404,8 +412,8 @@ fn tell(
     let other_case =
         (is_text && meaning.case != Case::Insensitive).then_some((input.query.as_str(), other_case));
     let scopes = call.caller().scopes();
-    let reasons = hint::Reasons { search, snapshot, filter, scopes, globs: globs(input), other_case };
-    reasons.tell(summary, &|| call.has_ended() || Instant::now() > until)
+    let no_hits = hint::NoHits { search, snapshot, filter, scopes, globs: globs(input), other_case };
+    no_hits.hint(summary, &|| call.has_ended() || Instant::now() > until)
 }
 
 fn invalid(message: impl Into<String>) -> Fault {
@@ -466,9 +474,9 @@ fn meaning(input: &Input) -> Meaning {
     Meaning { syntax, case, is_word: input.word }
 }
 
-fn around(input: &Input) -> Around {
+fn around(input: &Input) -> ContextLines {
     let lines = |own: Option<u32>| own.unwrap_or(input.context) as usize;
-    Around { before: lines(input.before), after: lines(input.after) }
+    ContextLines { before: lines(input.before), after: lines(input.after) }
 }
 
 /// What is searched for in texts.
@@ -517,8 +525,8 @@ pub(crate) fn filter_of<'a>(
 }
 
 /// Where the files lie that a search is about, if that is not everywhere.
-pub(crate) fn reach_of(search: &Search, globs: &[String], scopes: &Scopes) -> Option<Within> {
-    reach(globs, |path| is_folder(search, scopes, path))
+pub(crate) fn walk_within(search: &Search, globs: &[String], scopes: &Scopes) -> Option<Within> {
+    glob_prefixes(globs, |path| is_folder(search, scopes, path))
 }
 
 /// Refuses a glob that begins with the root's own path on this machine, unless that is there again in the root: it would

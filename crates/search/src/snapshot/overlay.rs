@@ -6,14 +6,14 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::FreshRanked;
+use super::OverlayRanked;
 use pintle_root::{Root, scan::Within};
 
 use crate::{
     build::Changes,
     index::Index,
     read::{FileReader, Inspected},
-    segment::{KnownFile, State, Torn},
+    segment::{FileRecord, FileState, Torn},
 };
 
 /// By path: what a file is now, or that it is gone.
@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct Overlay {
     files: BTreeMap<Vec<u8>, Option<Arc<Inspected>>>,
     /// The words and names of the files that are there, once they are asked for.
-    ranked: OnceLock<FreshRanked>,
+    ranked: OnceLock<OverlayRanked>,
 }
 
 /// A copy is made to be changed.
@@ -51,21 +51,21 @@ impl Overlay {
     }
 
     /// The files that are there.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (&[u8], &KnownFile)> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&[u8], &FileRecord)> {
         self.files.iter().filter_map(|(path, file)| Some((path.as_slice(), &file.as_ref()?.file)))
     }
 
     /// What is known of a path: nothing, that it is gone, or the file.
-    pub(crate) fn get(&self, path: &[u8]) -> Option<Option<&KnownFile>> {
+    pub(crate) fn get(&self, path: &[u8]) -> Option<Option<&FileRecord>> {
         self.files.get(path).map(|file| file.as_ref().map(|inspected| &inspected.file))
     }
 
     /// The words and names of its files.
-    pub(crate) fn ranked(&self, root: &Root, has_ended: &dyn Fn() -> bool) -> io::Result<&FreshRanked> {
+    pub(crate) fn ranked(&self, root: &Root, has_ended: &dyn Fn() -> bool) -> io::Result<&OverlayRanked> {
         if let Some(ranked) = self.ranked.get() {
             return Ok(ranked);
         }
-        let made = FreshRanked::new(root, self.files(), has_ended)?;
+        let made = OverlayRanked::new(root, self.files(), has_ended)?;
         Ok(self.ranked.get_or_init(|| made))
     }
 
@@ -99,7 +99,7 @@ impl Overlay {
             // What is as it was when it was last looked at need not be read again.
             let old = old.get(&found.path).and_then(Option::as_ref);
             let file = match old {
-                Some(old) if old.file.stamp == found.stamp && old.file.state != State::Unreadable => {
+                Some(old) if old.file.stamp == found.stamp && old.file.state != FileState::Unreadable => {
                     Arc::clone(old)
                 }
                 _ => Arc::new(reader.inspect(root, &found.path, old.and_then(|old| old.seen))),
@@ -119,7 +119,7 @@ impl Overlay {
     pub(crate) fn prune(&mut self, index: &Index) -> Result<(), Torn> {
         let mut torn = Ok(());
         self.files.retain(|path, file| {
-            let known = index.find(path).and_then(|place| place.map(|place| index.file(place)).transpose());
+            let known = index.find(path).and_then(|id| id.map(|id| index.file(id)).transpose());
             match known {
                 Ok(known) => {
                     known.as_ref().map(|known| known.stamp)

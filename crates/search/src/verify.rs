@@ -1,6 +1,6 @@
 //! Looking into files: does a line match, really?
 //!
-//! Blocks that have the grams of a pattern are candidates; ripgrep's own searcher decides.
+//! Blocks that have the trigrams of a pattern are candidates; ripgrep's own searcher decides.
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     blocks::{self, BLOCK},
-    index::Place,
-    pattern::{Pattern, Unanswered},
+    index::FileId,
+    pattern::{Pattern, StepwiseError},
     read::has_utf16_mark,
-    segment::{KnownFile, State},
+    segment::{FileRecord, FileState},
 };
 use pintle_root::{Root, Stamp};
 
@@ -38,34 +38,34 @@ impl Line<'_> {
 }
 
 /// Takes the lines that match.
-pub(crate) trait Gather: Send {
+pub(crate) trait LineSink: Send {
     /// A line; false if no more are wanted.
     fn line(&mut self, path: &[u8], line: Line<'_>) -> bool;
     /// A line before or after one that matches.
-    fn around(&mut self, _path: &[u8], _line: Line<'_>) {}
+    fn context_line(&mut self, _path: &[u8], _line: Line<'_>) {}
     /// Lines were left out.
-    fn gap(&mut self) {}
+    fn context_break(&mut self) {}
     /// How much was gathered so far.
     fn mark(&self) -> usize;
     /// Whether no more is wanted.
     fn is_full(&self) -> bool;
     /// Whether so much was gathered that it is better taken before more is.
-    fn is_heavy(&self) -> bool {
+    fn should_flush(&self) -> bool {
         false
     }
     /// Forgets what was gathered since a mark.
-    fn forget(&mut self, mark: usize);
+    fn roll_back(&mut self, mark: usize);
     /// What a file that was looked into was found to be.
-    fn saw(&mut self, _looked: Looked) {}
+    fn file_verified(&mut self, _looked: Verified) {}
     /// A file could not be read.
-    fn missed(&mut self, _path: &[u8]) {}
+    fn file_unreadable(&mut self, _path: &[u8]) {}
     /// The file of the lines since `mark` is done; its hash, if that was asked for.
     fn end_file(&mut self, mark: usize, stamp: Stamp, hash: [u8; 32]);
 }
 
 /// What a search needs to know of its hits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wants {
+pub(crate) struct VerifyOptions {
     pub(crate) line_numbers: bool,
     pub(crate) hashes: bool,
     /// How many lines before and after each.
@@ -75,12 +75,12 @@ pub(crate) struct Wants {
 }
 
 /// A file to be looked into.
-pub(crate) struct Job<'a> {
+pub(crate) struct CandidateFile<'a> {
     pub(crate) path: &'a [u8],
     /// Where it is in the index, if it is.
-    pub(crate) place: Option<Place>,
+    pub(crate) id: Option<FileId>,
     /// What is known of one that is not.
-    pub(crate) known: Option<KnownFile>,
+    pub(crate) record: Option<FileRecord>,
     /// The blocks that may match; `None` for all.
     pub(crate) blocks: Option<Vec<u32>>,
     /// How many blocks must be read.
@@ -88,8 +88,8 @@ pub(crate) struct Job<'a> {
 }
 
 /// What the index knows of a file.
-pub(crate) struct Known {
-    pub(crate) file: KnownFile,
+pub(crate) struct CandidateBlocks {
+    pub(crate) file: FileRecord,
     pub(crate) blocks: u32,
     /// The blocks that may match, counted within the file, as ranges, with the number of the line that each begins with; `None` for all.
     pub(crate) candidates: Option<Vec<(Range<u32>, u32)>>,
@@ -97,16 +97,16 @@ pub(crate) struct Known {
 
 /// What looking into a file showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Looked {
+pub(crate) enum Verified {
     /// It was as the index knew it.
-    AsKnown,
+    AsIndexed,
     /// It has changed or is new.
-    Changed(Changed),
+    Differs(ActualFile),
 }
 
 /// What a file that the index does not know was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changed {
+pub(crate) enum ActualFile {
     Text,
     Binary,
     TooLarge,
@@ -121,52 +121,59 @@ const WINDOW: usize = 4 << 20;
 const PIECE: usize = 32 << 10;
 
 /// Looks into files, one after the other.
-pub(crate) struct Looker<'a> {
+pub(crate) struct Verifier<'a> {
     root: &'a Root,
     pattern: &'a Pattern,
-    wants: Wants,
+    options: VerifyOptions,
     limit: u64,
     searcher: Searcher,
     buffer: Vec<u8>,
     has_ended: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl<'a> Looker<'a> {
+impl<'a> Verifier<'a> {
     pub(crate) fn new(
         root: &'a Root,
         pattern: &'a Pattern,
-        wants: Wants,
+        options: VerifyOptions,
         limit: u64,
         has_ended: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
         // What is searched block by block was looked at for marks: those within a text are part of it. Slices need no
         // room to be read into.
-        let searcher = searcher(wants).bom_sniffing(false).heap_limit(Some(1)).build();
-        Self { root, pattern, wants, limit, searcher, buffer: Vec::new(), has_ended }
+        let searcher = searcher(options).bom_sniffing(false).heap_limit(Some(1)).build();
+        Self { root, pattern, options, limit, searcher, buffer: Vec::new(), has_ended }
     }
 
     /// Looks into a file. What it has is gathered whole or, if it is no text, not at all.
-    pub(crate) fn look(&mut self, path: &[u8], known: Option<&Known>, gather: &mut dyn Gather) -> Looked {
+    pub(crate) fn verify(
+        &mut self,
+        path: &[u8],
+        known: Option<&CandidateBlocks>,
+        sink: &mut dyn LineSink,
+    ) -> Verified {
         let version = match self.root.open_version(path) {
             Ok(version) => version,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Looked::Changed(Changed::Gone),
-            Err(_) => return Looked::Changed(Changed::Unreadable),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Verified::Differs(ActualFile::Gone);
+            }
+            Err(_) => return Verified::Differs(ActualFile::Unreadable),
         };
-        let mark = gather.mark();
+        let mark = sink.mark();
         let known = known.filter(|known| known.file.stamp == version.stamp);
         if known.is_some_and(|known| !known.file.state.is_searched()) {
-            return Looked::AsKnown;
+            return Verified::AsIndexed;
         }
         // What lies around a line may lie in other blocks.
-        if let Some(known) = known.filter(|_| self.wants.around == 0) {
-            let looked = self.look_at_blocks(path, &version.file, known, gather);
+        if let Some(known) = known.filter(|_| self.options.around == 0) {
+            let verified = self.verify_blocks(path, &version.file, known, sink);
             // A file that changes while it is read is read again, whole.
-            let is_same = gather.mark() == mark || version.is_unchanged();
-            if looked.is_ok() && is_same {
-                gather.end_file(mark, version.stamp, known.file.hash);
-                return Looked::AsKnown;
+            let is_same = sink.mark() == mark || version.is_unchanged();
+            if verified.is_ok() && is_same {
+                sink.end_file(mark, version.stamp, known.file.hash);
+                return Verified::AsIndexed;
             }
-            gather.forget(mark);
+            sink.roll_back(mark);
         }
         let mut stamp = version.stamp;
         for round in 0..3 {
@@ -178,42 +185,42 @@ impl<'a> Looker<'a> {
                 stamp = now;
             }
             if stamp.size > self.limit {
-                return Looked::Changed(Changed::TooLarge);
+                return Verified::Differs(ActualFile::TooLarge);
             }
-            let looked = self.look_at_all(path, &version.file, stamp.size, gather);
-            match looked {
+            let verified = self.scan_file(path, &version.file, stamp.size, sink);
+            match verified {
                 Ok(Some(hash)) if version.stamp_now().is_ok_and(|now| now == stamp) => {
-                    gather.end_file(mark, stamp, hash);
-                    return Looked::Changed(Changed::Text);
+                    sink.end_file(mark, stamp, hash);
+                    return Verified::Differs(ActualFile::Text);
                 }
                 Ok(None) => {
-                    gather.forget(mark);
-                    return Looked::Changed(Changed::Binary);
+                    sink.roll_back(mark);
+                    return Verified::Differs(ActualFile::Binary);
                 }
-                _ => gather.forget(mark),
+                _ => sink.roll_back(mark),
             }
         }
-        Looked::Changed(Changed::Unreadable)
+        Verified::Differs(ActualFile::Unreadable)
     }
 
     /// Looks at those blocks of an unchanged file that may match.
-    fn look_at_blocks(
+    fn verify_blocks(
         &mut self,
         path: &[u8],
         file: &File,
-        known: &Known,
-        gather: &mut dyn Gather,
+        known: &CandidateBlocks,
+        sink: &mut dyn LineSink,
     ) -> io::Result<()> {
         let size = known.file.stamp.size;
-        if known.file.state == State::Whole {
-            return self.decode(path, file, gather);
+        if known.file.state == FileState::ScanWhole {
+            return self.decode(path, file, sink);
         }
         match &known.candidates {
-            None => self.look_at_bytes(path, file, (0..size, size), 0, gather).map(drop),
+            None => self.verify_byte_range(path, file, (0..size, size), 0, sink).map(drop),
             Some(candidates) => {
                 for (range, line) in candidates {
                     let bytes = blocks::bytes(range.clone(), known.blocks, size);
-                    if !self.look_at_bytes(path, file, (bytes, size), (*line).into(), gather)? {
+                    if !self.verify_byte_range(path, file, (bytes, size), (*line).into(), sink)? {
                         break;
                     }
                 }
@@ -224,30 +231,30 @@ impl<'a> Looker<'a> {
 
     /// Looks at the lines that start within some bytes, the first of which has the number `line`. Tells whether more
     /// are wanted.
-    fn look_at_bytes(
+    fn verify_byte_range(
         &mut self,
         path: &[u8],
         file: &File,
         (bytes, size): (Range<u64>, u64),
         line: u64,
-        gather: &mut dyn Gather,
+        sink: &mut dyn LineSink,
     ) -> io::Result<bool> {
         // The line that the bytes begin within belongs to the block before. Whether there is one shows one byte more.
         let mut is_within_line = bytes.start > 0;
-        let mut place = bytes.start - u64::from(is_within_line);
+        let mut offset = bytes.start - u64::from(is_within_line);
         let mut line = line;
-        let first_wanted = |place: u64| {
+        let first_wanted = |offset: u64| {
             // The last line may go on beyond: a part of the next block most often has its end.
-            usize::try_from(bytes.end - place).unwrap_or(usize::MAX).saturating_add(512).min(WINDOW)
+            usize::try_from(bytes.end - offset).unwrap_or(usize::MAX).saturating_add(512).min(WINDOW)
         };
         // How many bytes are asked for, and how many of them are held already: all of one unfinished line.
-        let (mut wanted, mut held) = (first_wanted(place), 0);
-        while place < bytes.end {
+        let (mut wanted, mut held) = (first_wanted(offset), 0);
+        while offset < bytes.end {
             if (self.has_ended)() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            let length = self.read(file, place, held..wanted)?;
-            let is_end = length < wanted || place + length as u64 >= size;
+            let length = self.read(file, offset, held..wanted)?;
+            let is_end = length < wanted || offset + length as u64 >= size;
             let mut text = std::mem::take(&mut self.buffer);
             let mut start = 0;
             if is_within_line {
@@ -257,7 +264,7 @@ impl<'a> Looker<'a> {
                 }
                 is_within_line = start == length && text[..length].last() != Some(&b'\n');
             }
-            let limit = usize::try_from(bytes.end - place).unwrap_or(usize::MAX);
+            let limit = usize::try_from(bytes.end - offset).unwrap_or(usize::MAX);
             // Up to the end of the last line that starts within the bytes, or of the last one that is held whole.
             let last_byte = (start < limit).then(|| held.max(limit - 1));
             let end = match last_byte.and_then(|last| memchr_from(b'\n', &text[..length], last)) {
@@ -268,8 +275,8 @@ impl<'a> Looker<'a> {
             };
             let slice = &text[start.min(end)..end];
             let is_searched = start < limit && !slice.is_empty();
-            let more = !is_searched || self.search(path, slice, place + start as u64, line, gather)?;
-            if self.wants.line_numbers {
+            let more = !is_searched || self.search(path, slice, offset + start as u64, line, sink)?;
+            if self.options.line_numbers {
                 line += memchr::memchr_iter(b'\n', slice).count() as u64;
             }
             if text.len() > 4 * WINDOW && end > start {
@@ -279,7 +286,7 @@ impl<'a> Looker<'a> {
             if !more || is_end || start >= limit {
                 return Ok(more);
             }
-            place += end as u64;
+            offset += end as u64;
             // A line longer than what is held: more must be.
             let is_unfinished = end == start;
             held = if is_unfinished { length - end } else { 0 };
@@ -287,21 +294,21 @@ impl<'a> Looker<'a> {
                 self.buffer.copy_within(end..length, 0);
             }
             wanted = match is_unfinished {
-                true => held.saturating_mul(4).max(first_wanted(place.min(bytes.end))),
-                false => first_wanted(place.min(bytes.end)),
+                true => held.saturating_mul(4).max(first_wanted(offset.min(bytes.end))),
+                false => first_wanted(offset.min(bytes.end)),
             };
         }
         Ok(true)
     }
 
-    /// Reads bytes from a place on, as many as there are, of which the first are held already.
-    fn read(&mut self, file: &File, place: u64, wanted: Range<usize>) -> io::Result<usize> {
+    /// Reads bytes from a offset on, as many as there are, of which the first are held already.
+    fn read(&mut self, file: &File, offset: u64, wanted: Range<usize>) -> io::Result<usize> {
         if self.buffer.len() < wanted.end {
             self.buffer.resize(wanted.end, 0);
         }
         let mut length = wanted.start;
         while length < wanted.end {
-            match file.read_at(&mut self.buffer[length..wanted.end], place + length as u64) {
+            match file.read_at(&mut self.buffer[length..wanted.end], offset + length as u64) {
                 Ok(0) => break,
                 Ok(count) => length += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -313,14 +320,14 @@ impl<'a> Looker<'a> {
 
     /// Looks at a whole file that the index does not know. Gives its hash, if it has hits and hashes are wanted, or
     /// nothing if it is no text.
-    fn look_at_all(
+    fn scan_file(
         &mut self,
         path: &[u8],
         file: &File,
         size: u64,
-        gather: &mut dyn Gather,
+        sink: &mut dyn LineSink,
     ) -> io::Result<Option<[u8; 32]>> {
-        let mark = gather.mark();
+        let mark = sink.mark();
         // A file of the kernel's own may have more than its size says.
         let is_small = (1..WINDOW as u64).contains(&size);
         let length = self.read(file, 0, 0..if is_small { size as usize } else { WINDOW })?;
@@ -330,33 +337,33 @@ impl<'a> Looker<'a> {
         let is_encoded = has_utf16_mark(&self.buffer[..length]);
         if is_small || length < WINDOW {
             if is_encoded {
-                self.decode(path, file, gather)?;
+                self.decode(path, file, sink)?;
             } else {
                 let text = std::mem::take(&mut self.buffer);
-                let searched = self.search(path, &text[..length], 0, 0, gather);
+                let searched = self.search(path, &text[..length], 0, 0, sink);
                 self.buffer = text;
                 searched?;
             }
-            let is_hashed = self.wants.hashes && gather.mark() > mark;
+            let is_hashed = self.options.hashes && sink.mark() > mark;
             // What was decoded has left the buffer as it was.
             let hash = if is_hashed { Sha256::digest(&self.buffer[..length]).into() } else { [0; 32] };
             return Ok(Some(hash));
         }
-        let mut place = length as u64;
-        let is_text = self.each_window(file, &mut place, &mut |text| memchr(0, text).is_none())?;
+        let mut offset = length as u64;
+        let is_text = self.each_window(file, &mut offset, &mut |text| memchr(0, text).is_none())?;
         if !is_text {
             return Ok(None);
         }
         if is_encoded {
-            self.decode(path, file, gather)?;
-        } else if self.wants.around > 0 {
-            let length = self.read(file, 0, 0..usize::try_from(place).unwrap_or(usize::MAX))?;
+            self.decode(path, file, sink)?;
+        } else if self.options.around > 0 {
+            let length = self.read(file, 0, 0..usize::try_from(offset).unwrap_or(usize::MAX))?;
             let text = std::mem::take(&mut self.buffer);
-            self.search(path, &text[..length], 0, 0, gather)?;
+            self.search(path, &text[..length], 0, 0, sink)?;
         } else {
-            self.look_at_bytes(path, file, (0..place, place), 0, gather)?;
+            self.verify_byte_range(path, file, (0..offset, offset), 0, sink)?;
         }
-        if !self.wants.hashes || gather.mark() == mark {
+        if !self.options.hashes || sink.mark() == mark {
             return Ok(Some([0; 32]));
         }
         let mut hasher = Sha256::new();
@@ -367,22 +374,22 @@ impl<'a> Looker<'a> {
         Ok(Some(hasher.finalize().into()))
     }
 
-    /// Reads a large file from a place on, until its end or until `take` has seen enough. Tells whether it is the end.
+    /// Reads a large file from a offset on, until its end or until `take` has seen enough. Tells whether it is the end.
     fn each_window(
         &mut self,
         file: &File,
-        place: &mut u64,
+        offset: &mut u64,
         take: &mut dyn FnMut(&[u8]) -> bool,
     ) -> io::Result<bool> {
         loop {
             if (self.has_ended)() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            let length = self.read(file, *place, 0..WINDOW)?;
+            let length = self.read(file, *offset, 0..WINDOW)?;
             if !take(&self.buffer[..length]) {
                 return Ok(false);
             }
-            *place += length as u64;
+            *offset += length as u64;
             if length < WINDOW {
                 return Ok(true);
             }
@@ -390,11 +397,11 @@ impl<'a> Looker<'a> {
     }
 
     /// Looks at a file that ripgrep would decode first.
-    fn decode(&mut self, path: &[u8], mut file: &File, gather: &mut dyn Gather) -> io::Result<()> {
+    fn decode(&mut self, path: &[u8], mut file: &File, sink: &mut dyn LineSink) -> io::Result<()> {
         io::Seek::rewind(&mut file)?;
-        let sink = Hits { path, gather, start: 0, line: 0, more: true };
-        let file = UntilEnded { file, has_ended: self.has_ended };
-        searcher(self.wants).build().search_reader(self.pattern.matcher(), file, sink)
+        let sink = SinkAdapter { path, sink, start: 0, line: 0, more: true };
+        let file = CancellableFile { file, has_ended: self.has_ended };
+        searcher(self.options).build().search_reader(self.pattern.matcher(), file, sink)
     }
 
     /// Looks at some lines, the first of which has the number `line`. Tells whether more are wanted.
@@ -404,15 +411,15 @@ impl<'a> Looker<'a> {
         text: &[u8],
         start: u64,
         line: u64,
-        gather: &mut dyn Gather,
+        sink: &mut dyn LineSink,
     ) -> io::Result<bool> {
         // ripgrep searches what follows the mark, and counts columns from there.
         let (text, start) = match text.strip_prefix(b"\xef\xbb\xbf").filter(|_| start == 0) {
             Some(text) => (text, 3),
             None => (text, start),
         };
-        let mut hits = Hits { path, gather, start, line, more: true };
-        if !self.pattern.is_slow || text.len() <= PIECE || self.wants.around > 0 {
+        let mut hits = SinkAdapter { path, sink, start, line, more: true };
+        if !self.pattern.is_slow || text.len() <= PIECE || self.options.around > 0 {
             self.searcher.search_slice(self.pattern.matcher(), text, &mut hits)?;
             return Ok(hits.more);
         }
@@ -429,7 +436,7 @@ impl<'a> Looker<'a> {
             let (piece, after) = rest.split_at(end);
             self.search_piece(piece, &mut hits)?;
             hits.start += piece.len() as u64;
-            if self.wants.line_numbers {
+            if self.options.line_numbers {
                 hits.line += memchr::memchr_iter(b'\n', piece).count() as u64;
             }
             rest = after;
@@ -437,50 +444,50 @@ impl<'a> Looker<'a> {
         Ok(hits.more)
     }
 
-    fn search_piece(&mut self, piece: &[u8], hits: &mut Hits<'_>) -> io::Result<()> {
+    fn search_piece(&mut self, piece: &[u8], hits: &mut SinkAdapter<'_>) -> io::Result<()> {
         if piece.len() > PIECE {
             let line = piece.strip_suffix(b"\n").unwrap_or(piece);
             match self.pattern.find(line, self.has_ended) {
                 Ok(None) => return Ok(()),
-                Ok(Some(place)) => {
-                    hits.more = hits.gather.line(
+                Ok(Some(offset)) => {
+                    hits.more = hits.sink.line(
                         hits.path,
                         Line {
-                            number: if self.wants.line_numbers { hits.line + 1 } else { 0 },
+                            number: if self.options.line_numbers { hits.line + 1 } else { 0 },
                             text: line,
                             start: hits.start,
-                            column: Some(place as u64 + 1),
+                            column: Some(offset as u64 + 1),
                         },
                     );
                     return Ok(());
                 }
-                Err(Unanswered::Ended) => return Err(io::ErrorKind::Interrupted.into()),
-                Err(Unanswered::Unknown) => {}
+                Err(StepwiseError::Cancelled) => return Err(io::ErrorKind::Interrupted.into()),
+                Err(StepwiseError::Unsupported) => {}
             }
         }
         self.searcher.search_slice(self.pattern.matcher(), piece, hits)
     }
 }
 
-fn searcher(wants: Wants) -> SearcherBuilder {
+fn searcher(options: VerifyOptions) -> SearcherBuilder {
     let mut builder = SearcherBuilder::new();
     builder
-        .line_number(wants.line_numbers)
+        .line_number(options.line_numbers)
         .binary_detection(BinaryDetection::none())
-        .before_context(wants.around)
-        .after_context(wants.around)
+        .before_context(options.around)
+        .after_context(options.around)
         // The lines after the last one are still shown.
-        .max_matches((wants.around > 0 && wants.most < u64::MAX).then_some(wants.most));
+        .max_matches((options.around > 0 && options.most < u64::MAX).then_some(options.most));
     builder
 }
 
 /// A file that ends with an error once nobody waits for what is in it.
-struct UntilEnded<'a> {
+struct CancellableFile<'a> {
     file: &'a File,
     has_ended: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl io::Read for UntilEnded<'_> {
+impl io::Read for CancellableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // Not `Interrupted`: readers try again after that.
         if (self.has_ended)() { Err(io::ErrorKind::TimedOut.into()) } else { self.file.read(buffer) }
@@ -488,16 +495,16 @@ impl io::Read for UntilEnded<'_> {
 }
 
 /// Hands lines on as the searcher finds them.
-struct Hits<'a> {
+struct SinkAdapter<'a> {
     path: &'a [u8],
-    gather: &'a mut dyn Gather,
+    sink: &'a mut dyn LineSink,
     /// Where the text starts in the file, in bytes and lines.
     start: u64,
     line: u64,
     more: bool,
 }
 
-impl Hits<'_> {
+impl SinkAdapter<'_> {
     /// A line of the text that is searched, as a line of the file.
     fn line<'a>(&self, number: Option<u64>, offset: u64, text: &'a [u8]) -> Line<'a> {
         Line {
@@ -509,23 +516,23 @@ impl Hits<'_> {
     }
 }
 
-impl Sink for Hits<'_> {
+impl Sink for SinkAdapter<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         let line = self.line(found.line_number(), found.absolute_byte_offset(), found.bytes());
-        self.more = self.gather.line(self.path, line);
+        self.more = self.sink.line(self.path, line);
         Ok(self.more)
     }
 
     fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> io::Result<bool> {
         let line = self.line(found.line_number(), found.absolute_byte_offset(), found.bytes());
-        self.gather.around(self.path, line);
+        self.sink.context_line(self.path, line);
         Ok(true)
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.gather.gap();
+        self.sink.context_break();
         Ok(true)
     }
 }
@@ -536,7 +543,7 @@ pub(crate) fn column(pattern: &Pattern, line: &[u8]) -> u64 {
 }
 
 fn memchr_from(byte: u8, text: &[u8], from: usize) -> Option<usize> {
-    memchr(byte, text.get(from..)?).map(|place| from + place)
+    memchr(byte, text.get(from..)?).map(|offset| from + offset)
 }
 
 const _: () = assert!(WINDOW as u64 >= 2 * BLOCK);

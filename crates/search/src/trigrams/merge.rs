@@ -4,15 +4,15 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 
 use pintle_ranked::bits::take_varint;
 
-use super::{Gram, codec::encode, collect::Run};
+use super::{Trigram, codec::encode, collect::Run};
 use crate::ordered::run_in_order;
 
-/// The postings of the grams with one first byte.
+/// The postings of the trigrams with one first byte.
 #[derive(Default)]
 pub(crate) struct Merged {
-    /// Each gram with the place of its list in `lists`.
-    pub(crate) grams: Vec<(Gram, u32)>,
-    pub(crate) lists: Vec<u8>,
+    /// Each trigram with the offset of its list in `lists`.
+    pub(crate) trigrams: Vec<(Trigram, u32)>,
+    pub(crate) posting_lists: Vec<u8>,
 }
 
 /// Merges the runs, whose spans are in the order of their blocks, and hands over what belongs to each first byte in
@@ -56,14 +56,14 @@ fn merge_bucket(runs: &[Run], files: &[File], first_byte: usize, blocks: u32) ->
         cursors.retain_mut(|cursor| {
             cursor.key != key || (cursor.append_blocks(&mut list).is_some() && cursor.advance())
         });
-        let place = u32::try_from(merged.lists.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        merged.grams.push(((first_byte << 16) as Gram | key, place));
-        encode(&list, blocks, &mut merged.lists);
+        let offset = u32::try_from(merged.posting_lists.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        merged.trigrams.push(((first_byte << 16) as Trigram | key, offset));
+        encode(&list, blocks, &mut merged.posting_lists);
     }
     Ok(merged)
 }
 
-/// A place in one bucket of one run.
+/// A offset in one bucket of one run.
 struct RunCursor<'a> {
     rest: &'a [u8],
     key: u32,

@@ -6,38 +6,38 @@ use std::{collections::VecDeque, iter::Peekable, ops::Range, vec::IntoIter};
 
 use crate::{
     blocks,
-    candidates::Plan,
-    index::{Place, Segment},
-    live::Snapshot,
-    look::Job,
+    index::{FileId, Segment},
     pattern::Requirement,
+    plan::Plan,
     segment::Torn,
+    snapshot::Snapshot,
+    verify::CandidateFile,
 };
 
 /// Says which paths, of files in which language if that is known, count at all.
 pub(crate) type Admit<'a> = dyn Fn(&[u8], Option<u8>) -> bool + 'a;
 
-/// How many blocks the first batch is chosen from; each later one from `GROWTH` times as many.
+/// How many blocks the first batch is chosen from; each later one from `WINDOW_GROWTH` times as many.
 const FIRST_WINDOW: u32 = 64;
-const GROWTH: u32 = 4;
+const WINDOW_GROWTH: u32 = 4;
 /// A list of so many bytes has so few blocks that all of them are one batch: each window has pages to be checked.
-const NARROW: usize = 256;
+const SMALL_LIST_BYTES: usize = 256;
 
 /// How many blocks a file has whose size is not known.
 const UNKNOWN_WEIGHT: usize = 2;
 
 /// The files that may match, in the order of their paths.
-pub(crate) struct Jobs<'a> {
+pub(crate) struct CandidateFiles<'a> {
     /// The first segment has most files. It is gone through window by window.
-    first: Option<SegmentJobs<'a>>,
+    first: Option<SegmentCandidates<'a>>,
     window: u32,
     /// Those of all others, and what has changed.
-    others: VecDeque<Job<'a>>,
+    others: VecDeque<CandidateFile<'a>>,
     snapshot: &'a Snapshot,
     admit: &'a Admit<'a>,
 }
 
-impl<'a> Jobs<'a> {
+impl<'a> CandidateFiles<'a> {
     /// The files from a path on.
     pub(crate) fn new(
         snapshot: &'a Snapshot,
@@ -51,45 +51,58 @@ impl<'a> Jobs<'a> {
             } else {
                 segment.text.files().lower_bound(segment.text.file(), from)?
             };
-            SegmentJobs::new(segment, number, required, start)
+            SegmentCandidates::new(segment, number, required, start)
         });
         let first = segments.next().transpose()?;
-        let is_narrow = first.as_ref().is_some_and(|first| first.plan.leaves() <= NARROW);
-        let window = if is_narrow { u32::MAX } else { FIRST_WINDOW };
-        let mut jobs = Self { first, window, others: VecDeque::new(), snapshot, admit };
+        let has_small_lists = first.as_ref().is_some_and(|first| first.plan.estimate() <= SMALL_LIST_BYTES);
+        let window = if has_small_lists { u32::MAX } else { FIRST_WINDOW };
+        let mut candidates = Self { first, window, others: VecDeque::new(), snapshot, admit };
         let mut others = Vec::new();
         for segment in segments {
             let mut segment = segment?;
-            segment.take(u32::MAX, &|path, language| jobs.is_admitted(path, language), &mut others)?;
+            segment.take(u32::MAX, &|path, language| candidates.is_admitted(path, language), &mut others)?;
         }
         for (path, file) in snapshot.overlay.files() {
             if file.state.is_searched() && path >= from && admit(path, Some(file.language)) {
                 let weight = blocks::count(file.stamp.size) as usize;
-                others.push(Job { path, place: None, known: Some(file.clone()), blocks: None, weight });
+                others.push(CandidateFile {
+                    path,
+                    id: None,
+                    record: Some(file.clone()),
+                    blocks: None,
+                    weight,
+                });
             }
         }
         others.sort_by(|one, other| one.path.cmp(other.path));
         if let Some(listing) = &snapshot.listing {
             let start = listing.files.partition_point(|path| path.as_slice() < from);
             // How large they are is not known before they are opened.
-            let jobs = listing.files[start..].iter().filter(|path| admit(path, None));
+            let candidates = listing.files[start..].iter().filter(|path| admit(path, None));
             let weight = UNKNOWN_WEIGHT;
-            others.extend(jobs.map(|path| Job { path, place: None, known: None, blocks: None, weight }));
+            others.extend(candidates.map(|path| CandidateFile {
+                path,
+                id: None,
+                record: None,
+                blocks: None,
+                weight,
+            }));
         }
-        jobs.others = others.into();
-        Ok(jobs)
+        candidates.others = others.into();
+        Ok(candidates)
     }
 
     /// Some of the files that follow; none if there are no more.
-    pub(crate) fn next(&mut self) -> Result<Vec<Job<'a>>, Torn> {
+    pub(crate) fn next(&mut self) -> Result<Vec<CandidateFile<'a>>, Torn> {
         let mut batch = Vec::new();
         while batch.is_empty()
             && let Some(mut first) = self.first.take()
         {
             first.take(self.window, &|path, language| self.is_admitted(path, language), &mut batch)?;
-            self.window = self.window.saturating_mul(GROWTH);
+            self.window = self.window.saturating_mul(WINDOW_GROWTH);
             let beyond = first.next_path()?;
-            let count = self.others.partition_point(|job| beyond.is_none_or(|beyond| job.path < beyond));
+            let count =
+                self.others.partition_point(|candidate| beyond.is_none_or(|beyond| candidate.path < beyond));
             if count > 0 {
                 batch.extend(self.others.drain(..count));
                 batch.sort_by(|one, other| one.path.cmp(other.path));
@@ -109,7 +122,7 @@ impl<'a> Jobs<'a> {
 }
 
 /// The files of one segment.
-struct SegmentJobs<'a> {
+struct SegmentCandidates<'a> {
     segment: &'a Segment,
     number: u32,
     plan: Plan<'a>,
@@ -119,13 +132,13 @@ struct SegmentJobs<'a> {
     next: u32,
 }
 
-impl<'a> SegmentJobs<'a> {
+impl<'a> SegmentCandidates<'a> {
     fn new(segment: &'a Segment, number: u32, required: &'a Requirement, next: u32) -> Result<Self, Torn> {
         let text = &segment.text;
         let plan = Plan::new(text, required)?;
-        let whole = text.whole_files()?.into_iter().peekable();
-        let is_void = plan.leaves() == 0 && whole.len() == 0;
-        let next = if is_void { text.files().count() } else { next };
+        let whole = text.scan_whole_files()?.into_iter().peekable();
+        let has_no_candidates = plan.estimate() == 0 && whole.len() == 0;
+        let next = if has_no_candidates { text.files().count() } else { next };
         Ok(Self { segment, number, plan, whole, next })
     }
 
@@ -137,7 +150,7 @@ impl<'a> SegmentJobs<'a> {
     }
 
     /// Takes the files that have the next so many blocks.
-    fn take(&mut self, blocks: u32, admit: &Admit<'_>, out: &mut Vec<Job<'a>>) -> Result<(), Torn> {
+    fn take(&mut self, blocks: u32, admit: &Admit<'_>, out: &mut Vec<CandidateFile<'a>>) -> Result<(), Torn> {
         let text = &self.segment.text;
         let (table, file) = (text.files(), text.file());
         if self.next >= table.count() {
@@ -166,7 +179,7 @@ impl<'a> SegmentJobs<'a> {
         &mut self,
         files: Range<u32>,
         admit: &Admit<'_>,
-        out: &mut Vec<Job<'a>>,
+        out: &mut Vec<CandidateFile<'a>>,
     ) -> Result<(), Torn> {
         while let Some(whole) = self.whole.next_if(|whole| *whole < files.end) {
             if whole >= files.start {
@@ -181,18 +194,18 @@ impl<'a> SegmentJobs<'a> {
         file: u32,
         blocks: Option<Vec<u32>>,
         admit: &Admit<'_>,
-        out: &mut Vec<Job<'a>>,
+        out: &mut Vec<CandidateFile<'a>>,
     ) -> Result<(), Torn> {
         let text = &self.segment.text;
         let (state, language) = text.files().state(text.file(), file)?;
         let path = text.files().path(text.file(), file)?;
-        if state.is_searched() && self.segment.is_alive(file) && admit(path, Some(language)) {
+        if state.is_searched() && self.segment.is_live(file) && admit(path, Some(language)) {
             let weight = match &blocks {
                 Some(blocks) => blocks.len(),
                 None => text.files().blocks_of(text.file(), file)?.len(),
             };
-            let place = Some(Place { segment: self.number, file });
-            out.push(Job { path, place, known: None, blocks, weight });
+            let id = Some(FileId { segment: self.number, file });
+            out.push(CandidateFile { path, id, record: None, blocks, weight });
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What must hold of posting lists whatever bytes come: the property that the fuzz target asserts.
 
-use super::{List, encode, put_varint, take_varint};
+use super::{PostingList, encode, push_varint, take_varint};
 
 /// The most numbers that are compared one by one.
 const MOST: usize = 4096;
@@ -11,14 +11,14 @@ pub(crate) fn posting_list(bytes: &[u8]) {
     let mut rest = bytes;
     if let Some(number) = take_varint(&mut rest) {
         let mut written = Vec::new();
-        put_varint(number, &mut written);
+        push_varint(&mut written, number);
         assert!(written.len() <= bytes.len() - rest.len());
         assert_eq!(take_varint(&mut written.as_slice()), Some(number));
     }
     let Some((bound, rest)) = bytes.split_first_chunk::<4>() else { return };
     let Some((cut, list)) = rest.split_first_chunk::<2>() else { return };
     let (bound, cut) = (u32::from_le_bytes(*bound), u32::from(u16::from_le_bytes(*cut)));
-    let Some(mut read) = List::read(list, bound) else { return };
+    let Some(mut read) = PostingList::read(list, bound) else { return };
     let mut numbers = Vec::new();
     read.each(0..bound, |number| numbers.push(number));
     assert!(numbers.is_sorted_by(|one, other| one < other));
@@ -27,7 +27,7 @@ pub(crate) fn posting_list(bytes: &[u8]) {
     assert!(numbers.len() <= list.len() * 8);
 
     let mut by_windows = Vec::new();
-    let mut read = List::read(list, bound).expect("it was read before");
+    let mut read = PostingList::read(list, bound).expect("it was read before");
     let cut = cut.min(bound);
     read.each(0..cut, |number| by_windows.push(number));
     read.each(cut..bound, |number| by_windows.push(number));
@@ -35,7 +35,7 @@ pub(crate) fn posting_list(bytes: &[u8]) {
 
     let candidates: Vec<u32> = (0..bound.min(MOST as u32)).step_by(3).collect();
     let mut kept = candidates.clone();
-    List::read(list, bound).expect("it was read before").retain(0..bound, &mut kept);
+    PostingList::read(list, bound).expect("it was read before").retain(0..bound, &mut kept);
     let expected: Vec<u32> =
         candidates.into_iter().filter(|number| numbers.binary_search(number).is_ok()).collect();
     assert_eq!(kept, expected);
@@ -45,7 +45,7 @@ pub(crate) fn posting_list(bytes: &[u8]) {
         let mut written = Vec::new();
         encode(&numbers, bound, &mut written);
         let mut again = Vec::new();
-        List::read(&written, bound)
+        PostingList::read(&written, bound)
             .expect("what was written is a list")
             .each(0..bound, |number| again.push(number));
         assert_eq!(again, numbers);

@@ -1,7 +1,7 @@
-//! Collecting which grams occur in which blocks, for one span of the corpus at a time.
+//! Collecting which trigrams occur in which blocks, for one span of the corpus at a time.
 //!
 //! A **span** is a part of the corpus with few enough blocks for a 16-bit number. What it holds is sorted in memory
-//! and written out as a **run**: for each first byte a bucket of grams with their blocks, as gaps. All runs together
+//! and written out as a **run**: for each first byte a bucket of trigrams with their blocks, as gaps. All runs together
 //! are the postings of the corpus.
 
 use std::{
@@ -13,26 +13,26 @@ use std::{
 
 use pintle_ranked::bits::push_varint;
 
-use super::{GRAMS, Gram};
+use super::{TRIGRAMS, Trigram};
 use crate::plain_file::create_private;
 
 /// What stands before the first byte of a block.
-const LINE_START: Gram = 0x0a_0a_0a;
+const LINE_START: Trigram = 0x0a_0a_0a;
 
-/// No match crosses the end of a line, so no search asks for such a gram.
-fn crosses_lines(gram: Gram) -> bool {
-    gram.to_be_bytes()[1..].contains(&b'\n')
+/// No match crosses the end of a line, so no search asks for such a trigram.
+fn crosses_lines(trigram: Trigram) -> bool {
+    trigram.to_be_bytes()[1..].contains(&b'\n')
 }
 
-/// Gathers the grams of blocks.
+/// Gathers the trigrams of blocks.
 pub(crate) struct Collector {
-    /// One bit a gram: whether it was met in the present block.
-    seen: Box<[u64; GRAMS / 64]>,
-    /// The grams of the present block.
-    met: Vec<Gram>,
+    /// One bit a trigram: whether it was met in the present block.
+    seen: Box<[u64; TRIGRAMS / 64]>,
+    /// The trigrams of the present block.
+    met: Vec<Trigram>,
     count: usize,
     /// The last bytes.
-    last: Gram,
+    last: Trigram,
     /// By first byte: the other two and the block's number in the span.
     buckets: Vec<Vec<u32>>,
     sorted: Vec<u32>,
@@ -40,7 +40,7 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new() -> Self {
-        let seen = vec![0; GRAMS / 64].into_boxed_slice();
+        let seen = vec![0; TRIGRAMS / 64].into_boxed_slice();
         Self {
             seen: seen.try_into().expect("it has that length"),
             met: Vec::new(),
@@ -59,7 +59,7 @@ impl Collector {
         let met = &mut self.met[self.count..];
         let (mut last, mut count) = (self.last, 0);
         for &byte in text {
-            last = (last << 8 | u32::from(byte)) & (GRAMS as u32 - 1);
+            last = (last << 8 | u32::from(byte)) & (TRIGRAMS as u32 - 1);
             let (word, bit) = (&mut self.seen[last as usize / 64], 1 << (last % 64));
             if *word & bit == 0 {
                 *word |= bit;
@@ -73,10 +73,10 @@ impl Collector {
 
     /// Ends the present block, whose number in the span is given; the next one begins with a new line.
     pub(crate) fn end_block(&mut self, block: u16) {
-        for &gram in &self.met[..self.count] {
-            self.seen[gram as usize / 64] = 0;
-            if !crosses_lines(gram) {
-                self.buckets[gram as usize >> 16].push(gram << 16 | u32::from(block));
+        for &trigram in &self.met[..self.count] {
+            self.seen[trigram as usize / 64] = 0;
+            if !crosses_lines(trigram) {
+                self.buckets[trigram as usize >> 16].push(trigram << 16 | u32::from(block));
             }
         }
         self.count = 0;
@@ -124,18 +124,18 @@ fn sort(numbers: &mut Vec<u32>, scratch: &mut Vec<u32>) {
     }
     scratch.resize(numbers.len(), 0);
     for shift in [16, 24] {
-        let mut places = [0_usize; 256];
+        let mut positions = [0_usize; 256];
         for number in numbers.iter() {
-            places[(number >> shift & 0xff) as usize] += 1;
+            positions[(number >> shift & 0xff) as usize] += 1;
         }
         let mut sum = 0;
-        for place in &mut places {
-            sum += std::mem::replace(place, sum);
+        for position in &mut positions {
+            sum += std::mem::replace(position, sum);
         }
         for &number in numbers.iter() {
-            let place = &mut places[(number >> shift & 0xff) as usize];
-            scratch[*place] = number;
-            *place += 1;
+            let position = &mut positions[(number >> shift & 0xff) as usize];
+            scratch[*position] = number;
+            *position += 1;
         }
         std::mem::swap(numbers, scratch);
     }

@@ -8,21 +8,21 @@ use pintle_symbols::{Language, Outliner};
 
 use crate::{
     build::{RANKED_LIMIT, definitions},
-    segment::KnownFile,
+    segment::FileRecord,
 };
 
 /// Small indexes in memory; files are numbered in the order of their paths.
-pub(crate) struct FreshRanked {
+pub(crate) struct OverlayRanked {
     pub(crate) words: Vec<u8>,
     pub(crate) names: Vec<u8>,
     pub(crate) paths: Vec<Vec<u8>>,
     pub(crate) languages: Vec<u8>,
 }
 
-impl FreshRanked {
+impl OverlayRanked {
     pub(super) fn new<'a>(
         root: &Root,
-        files: impl Iterator<Item = (&'a [u8], &'a KnownFile)>,
+        files: impl Iterator<Item = (&'a [u8], &'a FileRecord)>,
         has_ended: &dyn Fn() -> bool,
     ) -> io::Result<Self> {
         const BUDGET: usize = 256 << 20;

@@ -4,8 +4,8 @@
 //! tells of all other changes. Nobody waits for them: when a search begins, it takes in what has happened until then,
 //! and answers from the **snapshot** that this gives.
 
-mod fresh;
 mod overlay;
+mod overlay_ranked;
 
 use std::{
     collections::HashSet,
@@ -17,8 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use fresh::FreshRanked;
 pub(crate) use overlay::Overlay;
+pub(crate) use overlay_ranked::OverlayRanked;
 
 use parking_lot::Mutex;
 use pintle_root::{
@@ -50,7 +50,7 @@ impl Snapshot {
         Self {
             index: Arc::new(Index { generation: 0, segments: Vec::new() }),
             overlay: Arc::default(),
-            manifest: Arc::new(Manifest::blank(Vec::new(), limit)),
+            manifest: Arc::new(Manifest::empty(Vec::new(), limit)),
             listing: Some(Arc::new(listing)),
         }
     }
@@ -62,7 +62,7 @@ impl Snapshot {
             let _ = listing.files.iter().all(|path| take(path));
             return;
         }
-        let indexed = self.index.places().filter_map(|place| self.index.path(place).ok());
+        let indexed = self.index.live_files().filter_map(|id| self.index.path(id).ok());
         let indexed = indexed.filter(|path| !self.overlay.contains(path));
         let changed = self.overlay.files().map(|(path, _)| path);
         let _ = indexed.chain(changed).all(take);
@@ -76,30 +76,30 @@ impl Snapshot {
 
 /// Why there is no snapshot.
 #[derive(Debug)]
-pub(crate) enum Unready {
+pub(crate) enum SearchError {
     /// There is no index.
-    Missing,
+    NoIndex,
     /// There is one that cannot be trusted.
     Damaged,
     /// Nobody waits any more.
-    Ended,
+    Cancelled,
     /// The answer would be larger than is allowed: it would have so many bytes at least, and may have `most`.
-    TooLarge { bytes: usize, most: usize },
+    TooLarge { bytes: usize, limit: usize },
     /// Something else went wrong.
-    Failed(io::Error),
+    Io(io::Error),
 }
 
-impl From<io::Error> for Unready {
+impl From<io::Error> for SearchError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::InvalidData => Self::Damaged,
-            io::ErrorKind::Interrupted => Self::Ended,
-            _ => Self::Failed(error),
+            io::ErrorKind::Interrupted => Self::Cancelled,
+            _ => Self::Io(error),
         }
     }
 }
 
-impl From<Torn> for Unready {
+impl From<Torn> for SearchError {
     fn from(_: Torn) -> Self {
         Self::Damaged
     }
@@ -117,10 +117,10 @@ pub(crate) enum Watching {
 }
 
 /// Keeps a view of a root fresh.
-pub(crate) struct Live {
+pub(crate) struct Refresher {
     root: Arc<Root>,
     store: Store,
-    state: Mutex<LiveState>,
+    state: Mutex<RefresherState>,
     /// Paths that were changed through the tools.
     noted: Mutex<HashSet<Vec<u8>>>,
     /// Anything may have been changed, so where nobody watches the root has to be walked.
@@ -128,8 +128,8 @@ pub(crate) struct Live {
 }
 
 #[derive(Default)]
-struct LiveState {
-    opened: Option<Opened>,
+struct RefresherState {
+    opened: Option<OpenGeneration>,
     overlay: Arc<Overlay>,
     watcher: Option<Watcher>,
     /// Why there is no watcher.
@@ -139,26 +139,26 @@ struct LiveState {
     generation: Option<(u64, u64)>,
 }
 
-impl LiveState {
+impl RefresherState {
     /// The largest file that is searched: what has changed is judged as what has not.
     fn limit(&self) -> u64 {
         self.opened.as_ref().map_or(0, |opened| opened.manifest.limit)
     }
 }
 
-struct Opened {
+struct OpenGeneration {
     index: Arc<Index>,
     manifest: Arc<Manifest>,
     source: ManifestFile,
 }
 
 /// Changes beyond this are better in a segment: each search reads them whole.
-const HEAVY_FILES: usize = 500;
-const HEAVY_BYTES: u64 = 32 << 20;
+const MAX_OVERLAY_FILES: usize = 500;
+const MAX_OVERLAY_BYTES: u64 = 32 << 20;
 /// Without events, a walk is trusted for this long.
-const TRUSTED: Duration = Duration::from_millis(500);
+const WALK_VALID_FOR: Duration = Duration::from_millis(500);
 
-impl Live {
+impl Refresher {
     pub(crate) fn new(root: Arc<Root>, store: Store) -> Self {
         Self {
             root,
@@ -180,9 +180,10 @@ impl Live {
     }
 
     /// Whether so much has changed since the index was built that searches are slowed down by it.
-    pub(crate) fn is_heavy(&self) -> bool {
+    pub(crate) fn is_overlay_large(&self) -> bool {
         let state = self.state.lock();
-        state.opened.is_some() && (state.overlay.len() > HEAVY_FILES || state.overlay.bytes() > HEAVY_BYTES)
+        state.opened.is_some()
+            && (state.overlay.len() > MAX_OVERLAY_FILES || state.overlay.bytes() > MAX_OVERLAY_BYTES)
     }
 
     /// How changes from outside are seen.
@@ -196,18 +197,18 @@ impl Live {
     }
 
     /// The root as it is now.
-    pub(crate) fn snapshot(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Snapshot, Unready> {
+    pub(crate) fn snapshot(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Snapshot, SearchError> {
         let mut state = self.state.lock();
         let outcome = self.refresh(&mut state, has_ended);
-        if let Err(Unready::Damaged) = outcome {
+        if let Err(SearchError::Damaged) = outcome {
             state.opened = None;
         }
         outcome
     }
 
     /// The index as it lies on disk.
-    pub(crate) fn snapshot_on_disk(&self) -> Result<Snapshot, Unready> {
-        let Generation { index, manifest, .. } = self.store.open()?.ok_or(Unready::Missing)?;
+    pub(crate) fn snapshot_on_disk(&self) -> Result<Snapshot, SearchError> {
+        let Generation { index, manifest, .. } = self.store.open()?.ok_or(SearchError::NoIndex)?;
         Ok(Snapshot {
             index: Arc::new(index),
             overlay: Arc::default(),
@@ -229,28 +230,28 @@ impl Live {
     }
 
     /// What a search has found to be damaged is not used again.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn close(&self) {
         self.state.lock().opened = None;
     }
 
     fn refresh(
         &self,
-        state: &mut LiveState,
+        state: &mut RefresherState,
         has_ended: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Snapshot, Unready> {
+    ) -> Result<Snapshot, SearchError> {
         self.reopen(state)?;
-        let Some(opened) = &state.opened else { return Err(Unready::Missing) };
+        let Some(opened) = &state.opened else { return Err(SearchError::NoIndex) };
         let index = Arc::clone(&opened.index);
         // Whatever is noted from here on belongs to the next snapshot.
         let noted = std::mem::take(&mut *self.noted.lock());
-        let outcome = self.take_in(state, &index, noted.iter().cloned().collect(), has_ended);
+        let outcome = self.apply_changes(state, &index, noted.iter().cloned().collect(), has_ended);
         if outcome.is_err() {
             self.noted.lock().extend(noted);
             // What events have told is lost with the search that took them.
             state.walked_at = None;
         }
         outcome?;
-        let Some(opened) = &state.opened else { return Err(Unready::Missing) };
+        let Some(opened) = &state.opened else { return Err(SearchError::NoIndex) };
         Ok(Snapshot {
             index,
             overlay: Arc::clone(&state.overlay),
@@ -260,17 +261,17 @@ impl Live {
     }
 
     /// Opens the present generation if it is not the one that is open.
-    fn reopen(&self, state: &mut LiveState) -> Result<(), Unready> {
+    fn reopen(&self, state: &mut RefresherState) -> Result<(), SearchError> {
         if let Some(opened) = &state.opened
-            && self.store.is_present(&opened.source)
-            && opened.index.is_whole()?
+            && self.store.is_current(&opened.source)
+            && opened.index.is_unmodified()?
         {
             return Ok(());
         }
         state.opened = None;
         let Some(Generation { index, manifest, source }) = self.store.open()? else {
             // Without an index nothing is kept fresh.
-            *state = LiveState::default();
+            *state = RefresherState::default();
             return Ok(());
         };
         let mut overlay = Overlay::clone(&state.overlay);
@@ -283,18 +284,18 @@ impl Live {
             state.walked_at = None;
         }
         let (index, manifest) = (Arc::new(index), Arc::new(manifest));
-        state.opened = Some(Opened { index, manifest, source });
+        state.opened = Some(OpenGeneration { index, manifest, source });
         Ok(())
     }
 
     /// Takes in all that has happened.
-    fn take_in(
+    fn apply_changes(
         &self,
-        state: &mut LiveState,
+        state: &mut RefresherState,
         index: &Index,
         mut paths: Vec<Vec<u8>>,
         has_ended: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(), Unready> {
+    ) -> Result<(), SearchError> {
         let mut is_lost = state.walked_at.is_none();
         match &state.watcher {
             Some(watcher) if !is_lost => {
@@ -305,7 +306,7 @@ impl Live {
             Some(_) => {}
             None => {
                 is_lost |= self.is_all_noted.swap(false, Ordering::AcqRel)
-                    || state.walked_at.is_some_and(|walked| walked.elapsed() > TRUSTED);
+                    || state.walked_at.is_some_and(|walked| walked.elapsed() > WALK_VALID_FOR);
             }
         }
         // What git keeps is not searched.
@@ -318,15 +319,15 @@ impl Live {
         if paths.is_empty() {
             return Ok(());
         }
-        self.walk_some(state, index, paths, has_ended)
+        self.walk_paths(state, index, paths, has_ended)
     }
 
     fn walk_all(
         &self,
-        state: &mut LiveState,
+        state: &mut RefresherState,
         index: &Index,
         has_ended: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(), Unready> {
+    ) -> Result<(), SearchError> {
         let begun = Instant::now();
         let watcher = match &state.problem {
             None => self.root.watcher().map_err(|error| error.to_string()),
@@ -337,7 +338,7 @@ impl Live {
             Ok(watcher) => state.watcher = Some(watcher),
             Err(problem) => (state.watcher, state.problem) = (None, Some(problem)),
         }
-        self.lay(state, index, walk, None, has_ended)?;
+        self.update_overlay(state, index, walk, None, has_ended)?;
         state.walked_at = Some(begun);
         Ok(())
     }
@@ -348,7 +349,7 @@ impl Live {
         watcher: Option<&Watcher>,
         within: Option<&Within>,
         has_ended: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Walk, Option<String>), Unready> {
+    ) -> Result<(Walk, Option<String>), SearchError> {
         let problem = Mutex::new(None);
         let enter = |folder: &[u8]| {
             let Some(watcher) = watcher else { return };
@@ -360,13 +361,13 @@ impl Live {
         Ok((walk, problem.into_inner()))
     }
 
-    fn walk_some(
+    fn walk_paths(
         &self,
-        state: &mut LiveState,
+        state: &mut RefresherState,
         index: &Index,
         paths: Vec<Vec<u8>>,
         has_ended: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(), Unready> {
+    ) -> Result<(), SearchError> {
         let mut reader = FileReader::new(state.limit());
         let mut overlay = Overlay::clone(&state.overlay);
         let mut unclear = Vec::new();
@@ -393,18 +394,18 @@ impl Live {
         if problem.is_some() {
             (state.watcher, state.problem) = (None, problem);
         }
-        self.lay(state, index, walk, Some(&within), has_ended)
+        self.update_overlay(state, index, walk, Some(&within), has_ended)
     }
 
     /// Lays what a walk found over the index.
-    fn lay(
+    fn update_overlay(
         &self,
-        state: &mut LiveState,
+        state: &mut RefresherState,
         index: &Index,
         walk: Walk,
         within: Option<&Within>,
         has_ended: &dyn Fn() -> bool,
-    ) -> Result<(), Unready> {
+    ) -> Result<(), SearchError> {
         let changes = changes(index, &walk, within)?;
         let mut overlay = Overlay::clone(&state.overlay);
         let mut reader = FileReader::new(state.limit());

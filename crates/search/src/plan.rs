@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use crate::{
-    grams::codec::List,
     pattern::Requirement,
     segment::{TextSegment, Torn},
+    trigrams::codec::PostingList,
 };
 
 /// What is required, with the lists that tell where it is.
@@ -17,30 +17,30 @@ pub(crate) struct Plan<'a> {
 }
 
 enum PlanNode<'a> {
-    All,
-    List(Lazy<'a>),
+    Everything,
+    Postings(LazyPostings<'a>),
     /// The parts that leave the least come first.
-    Every(Vec<PlanNode<'a>>),
-    Some(Vec<PlanNode<'a>>),
+    Intersection(Vec<PlanNode<'a>>),
+    Union(Vec<PlanNode<'a>>),
     /// Some part whose lists are not looked up yet: there are many, and others may leave so little that it is not
     /// worth it.
-    Later(&'a [Requirement]),
+    DeferredUnion(&'a [Requirement]),
 }
 
 /// A list that is opened when it is first read.
-struct Lazy<'a> {
-    place: Range<usize>,
-    opened: Option<List<'a>>,
+struct LazyPostings<'a> {
+    range: Range<usize>,
+    opened: Option<PostingList<'a>>,
     /// The end of the last window that was read.
     read: u32,
 }
 
 /// How long looking at a candidate takes, in the time that a byte of a list takes to read: a file must be opened.
-const LOOK: u64 = 1200;
+const VERIFY_COST: u64 = 1200;
 /// How long it takes to look up where a list is, in the same time.
-const LOOK_UP: u64 = 1000;
+const LOOKUP_COST: u64 = 1000;
 /// A list is expected to rule out one candidate in so many at least, whatever the one before it did.
-const LEAST_RULED_OUT: u64 = 16;
+const MIN_RULED_OUT: u64 = 16;
 
 impl<'a> Plan<'a> {
     pub(crate) fn new(segment: &'a TextSegment, required: &'a Requirement) -> Result<Self, Torn> {
@@ -48,8 +48,8 @@ impl<'a> Plan<'a> {
     }
 
     /// How much the index leaves, in bytes of lists; nothing if it rules everything out.
-    pub(crate) fn leaves(&self) -> usize {
-        self.required.leaves()
+    pub(crate) fn estimate(&self) -> usize {
+        self.required.estimate()
     }
 
     /// The blocks within a window that have what is required, ascending; `None` if nothing is ruled out. No window
@@ -62,58 +62,58 @@ impl<'a> Plan<'a> {
 impl<'a> PlanNode<'a> {
     fn new(segment: &TextSegment, required: &'a Requirement) -> Result<Self, Torn> {
         Ok(match required {
-            Requirement::Anything => Self::All,
-            Requirement::Nothing => Self::Some(Vec::new()),
-            Requirement::Gram(gram) => match segment.find_list(*gram)? {
-                Some(place) => Self::List(Lazy { place, opened: None, read: 0 }),
-                None => Self::Some(Vec::new()),
+            Requirement::Anything => Self::Everything,
+            Requirement::Nothing => Self::Union(Vec::new()),
+            Requirement::Trigram(trigram) => match segment.find_postings(*trigram)? {
+                Some(range) => Self::Postings(LazyPostings { range, opened: None, read: 0 }),
+                None => Self::Union(Vec::new()),
             },
             Requirement::All(parts) => {
                 let mut planned = Vec::with_capacity(parts.len());
-                let has_grams = parts.iter().any(|part| matches!(part, Requirement::Gram(_)));
+                let has_trigrams = parts.iter().any(|part| matches!(part, Requirement::Trigram(_)));
                 for part in parts {
                     let part = match part {
-                        Requirement::Either(parts) if has_grams => Self::Later(parts),
+                        Requirement::Either(parts) if has_trigrams => Self::DeferredUnion(parts),
                         part => Self::new(segment, part)?,
                     };
                     // One that leaves nothing decides, and no other need be looked up.
-                    if part.leaves() == 0 {
+                    if part.estimate() == 0 {
                         return Ok(part);
                     }
                     planned.push(part);
                 }
-                planned.sort_by_key(Self::leaves);
-                Self::Every(planned)
+                planned.sort_by_key(Self::estimate);
+                Self::Intersection(planned)
             }
-            Requirement::Either(parts) => Self::one_of(segment, parts)?,
+            Requirement::Either(parts) => Self::union_of(segment, parts)?,
         })
     }
 
-    fn one_of(segment: &TextSegment, parts: &'a [Requirement]) -> Result<Self, Torn> {
+    fn union_of(segment: &TextSegment, parts: &'a [Requirement]) -> Result<Self, Torn> {
         let planned = parts.iter().map(|part| Self::new(segment, part));
-        let planned = planned.filter(|part| !part.as_ref().is_ok_and(|part| part.leaves() == 0));
-        Ok(Self::Some(planned.collect::<Result<_, _>>()?))
+        let planned = planned.filter(|part| !part.as_ref().is_ok_and(|part| part.estimate() == 0));
+        Ok(Self::Union(planned.collect::<Result<_, _>>()?))
     }
 
     /// How much it leaves, in bytes of lists: a list that is longer has more blocks.
-    fn leaves(&self) -> usize {
+    fn estimate(&self) -> usize {
         match self {
-            Self::All | Self::Later(_) => usize::MAX,
-            Self::List(list) => list.place.len(),
-            Self::Every(parts) => parts.iter().map(Self::leaves).min().unwrap_or(usize::MAX),
-            Self::Some(parts) => parts.iter().map(Self::leaves).fold(0, usize::saturating_add),
+            Self::Everything | Self::DeferredUnion(_) => usize::MAX,
+            Self::Postings(list) => list.range.len(),
+            Self::Intersection(parts) => parts.iter().map(Self::estimate).min().unwrap_or(usize::MAX),
+            Self::Union(parts) => parts.iter().map(Self::estimate).fold(0, usize::saturating_add),
         }
     }
 
     /// How many bytes must be read to know which of some candidates it leaves.
     fn cost(&self, segment: &TextSegment, window: &Range<u32>) -> u64 {
         match self {
-            Self::All => 0,
-            Self::List(list) => list.cost(segment, window),
-            Self::Every(parts) | Self::Some(parts) => {
+            Self::Everything => 0,
+            Self::Postings(list) => list.cost(segment, window),
+            Self::Intersection(parts) | Self::Union(parts) => {
                 parts.iter().map(|part| part.cost(segment, window)).fold(0, u64::saturating_add)
             }
-            Self::Later(parts) => LOOK_UP * parts.len() as u64,
+            Self::DeferredUnion(parts) => LOOKUP_COST * parts.len() as u64,
         }
     }
 
@@ -124,22 +124,24 @@ impl<'a> PlanNode<'a> {
     ) -> Result<Option<Vec<u32>>, Torn> {
         let mut found = Vec::new();
         match self {
-            Self::All => return Ok(None),
-            Self::Later(parts) => {
-                *self = Self::one_of(segment, parts)?;
+            Self::Everything => return Ok(None),
+            Self::DeferredUnion(parts) => {
+                *self = Self::union_of(segment, parts)?;
                 return self.candidates(segment, window);
             }
-            Self::List(list) => list.open(segment, window)?.each(window.clone(), |block| found.push(block)),
-            Self::Some(parts) => {
+            Self::Postings(list) => {
+                list.open(segment, window)?.each(window.clone(), |block| found.push(block))
+            }
+            Self::Union(parts) => {
                 // One bit a block.
                 let mut united = vec![0_u64; window.len().div_ceil(64)];
                 let mut add = |block: u32| {
-                    let place = (block - window.start) as usize;
-                    united[place / 64] |= 1 << (place % 64);
+                    let bit = (block - window.start) as usize;
+                    united[bit / 64] |= 1 << (bit % 64);
                 };
                 for part in parts {
                     match part {
-                        Self::List(list) => list.open(segment, window)?.each(window.clone(), &mut add),
+                        Self::Postings(list) => list.open(segment, window)?.each(window.clone(), &mut add),
                         part => match part.candidates(segment, window)? {
                             None => return Ok(None),
                             Some(found) => found.into_iter().for_each(&mut add),
@@ -148,26 +150,29 @@ impl<'a> PlanNode<'a> {
                 }
                 found = members(&united, window.start);
             }
-            Self::Every(parts) => {
+            Self::Intersection(parts) => {
                 let Some((first, rest)) = parts.split_first_mut() else { return Ok(None) };
                 let Some(first) = first.candidates(segment, window)? else { return Ok(None) };
                 found = first;
                 // At first nothing is known of how much lists rule out, and all is hoped for.
                 let mut ruled_out = found.len() as u64;
                 for part in rest {
-                    let saved = (ruled_out * LOOK).max(found.len() as u64 * LOOK / LEAST_RULED_OUT);
+                    let saved =
+                        (ruled_out * VERIFY_COST).max(found.len() as u64 * VERIFY_COST / MIN_RULED_OUT);
                     if part.cost(segment, window) > saved {
                         continue;
                     }
-                    if let Self::Later(parts) = part {
-                        *part = Self::one_of(segment, parts)?;
+                    if let Self::DeferredUnion(parts) = part {
+                        *part = Self::union_of(segment, parts)?;
                         if part.cost(segment, window) > saved {
                             continue;
                         }
                     }
                     let before = found.len();
                     match part {
-                        Self::List(list) => list.open(segment, window)?.retain(window.clone(), &mut found),
+                        Self::Postings(list) => {
+                            list.open(segment, window)?.retain(window.clone(), &mut found)
+                        }
                         part => {
                             if let Some(others) = part.candidates(segment, window)? {
                                 let mut others = others.into_iter().peekable();
@@ -186,13 +191,13 @@ impl<'a> PlanNode<'a> {
     }
 }
 
-impl<'a> Lazy<'a> {
+impl<'a> LazyPostings<'a> {
     /// The list, to be read within a window.
-    fn open(&mut self, segment: &'a TextSegment, window: &Range<u32>) -> Result<&mut List<'a>, Torn> {
+    fn open(&mut self, segment: &'a TextSegment, window: &Range<u32>) -> Result<&mut PostingList<'a>, Torn> {
         self.read = window.end;
         match &mut self.opened {
             Some(list) => Ok(list),
-            unopened => Ok(unopened.insert(segment.list(self.place.clone())?)),
+            unopened => Ok(unopened.insert(segment.posting_list(self.range.clone())?)),
         }
     }
 
@@ -200,11 +205,11 @@ impl<'a> Lazy<'a> {
     fn cost(&self, segment: &TextSegment, window: &Range<u32>) -> u64 {
         let blocks = segment.files().blocks().max(1);
         // Of a bitmap only the bits of the candidates are read.
-        if self.place.len() >= blocks as usize / 8 {
+        if self.range.len() >= blocks as usize / 8 {
             return 0;
         }
         let unread = window.end.saturating_sub(self.read);
-        self.place.len() as u64 * u64::from(unread) / u64::from(blocks)
+        self.range.len() as u64 * u64::from(unread) / u64::from(blocks)
     }
 }
 

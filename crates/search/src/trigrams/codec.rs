@@ -1,7 +1,7 @@
 //! Lists of block numbers as bits.
 //!
 //! A list is written in whichever way is shorter: as a bitmap of all blocks, or as the gaps between its members in
-//! exponential Golomb code, whose parameter is chosen for each list. The occurrences of a gram come in bursts (the
+//! exponential Golomb code, whose parameter is chosen for each list. The occurrences of a trigram come in bursts (the
 //! blocks of one file, the files of one folder), and this code takes long gaps more calmly than Rice's.
 
 use std::ops::Range;
@@ -46,7 +46,7 @@ pub(crate) fn encode(list: &[u32], bound: u32, out: &mut Vec<u8>) {
 
 /// A list as it lies in the index, read window by window. Whatever the bytes are, reading them ends, and gives
 /// numbers below the bound.
-pub(crate) struct List<'a> {
+pub(crate) struct PostingList<'a> {
     bound: u32,
     numbers: Numbers<'a>,
 }
@@ -56,7 +56,7 @@ enum Numbers<'a> {
     Gaps(Gaps<'a>),
 }
 
-/// Gaps that have been read up to a place.
+/// Gaps that have been read up to a position.
 struct Gaps<'a> {
     parameter: u8,
     bits: BitReader<'a>,
@@ -68,7 +68,7 @@ struct Gaps<'a> {
     ahead: Option<u32>,
 }
 
-impl<'a> List<'a> {
+impl<'a> PostingList<'a> {
     /// `None` if that is not a list.
     pub(crate) fn read(bytes: &'a [u8], bound: u32) -> Option<Self> {
         let mut rest = bytes;
@@ -90,12 +90,12 @@ impl<'a> List<'a> {
         let window = window.start..window.end.min(self.bound);
         match &mut self.numbers {
             Numbers::Bitmap(bitmap) => {
-                let mut place = window.start;
-                while place < window.end {
-                    let start = place as usize / 64 * 8;
+                let mut position = window.start;
+                while position < window.end {
+                    let start = position as usize / 64 * 8;
                     let word = &bitmap[start..(start + 8).min(bitmap.len())];
                     let mut word = word.iter().rev().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
-                    word &= u64::MAX << (place % 64);
+                    word &= u64::MAX << (position % 64);
                     while word != 0 {
                         let number = start as u32 * 8 + word.trailing_zeros();
                         if number >= window.end {
@@ -104,7 +104,7 @@ impl<'a> List<'a> {
                         found(number);
                         word &= word - 1;
                     }
-                    place = (place / 64 + 1).saturating_mul(64);
+                    position = (position / 64 + 1).saturating_mul(64);
                 }
             }
             Numbers::Gaps(gaps) => {
@@ -256,7 +256,7 @@ mod tests {
 
     fn decoded(bytes: &[u8], bound: u32) -> Vec<u32> {
         let mut found = Vec::new();
-        List::read(bytes, bound).expect("a list").each(0..bound, |number| found.push(number));
+        PostingList::read(bytes, bound).expect("a list").each(0..bound, |number| found.push(number));
         found
     }
 
@@ -296,7 +296,7 @@ mod tests {
             let numbers = list.iter().copied().collect::<Vec<_>>();
             let mut bytes = Vec::new();
             encode(&numbers, 2000, &mut bytes);
-            let mut read = List::read(&bytes, 2000).expect("a list");
+            let mut read = PostingList::read(&bytes, 2000).expect("a list");
             for (window, is_skipped) in windows(cuts, 2000).into_iter().zip(skipped) {
                 if !is_skipped {
                     let mut found = Vec::new();
@@ -315,7 +315,7 @@ mod tests {
             let numbers = list.iter().copied().collect::<Vec<_>>();
             let mut bytes = Vec::new();
             encode(&numbers, 900, &mut bytes);
-            let mut read = List::read(&bytes, 900).expect("a list");
+            let mut read = PostingList::read(&bytes, 900).expect("a list");
             for window in windows(cuts, 900) {
                 let mut kept = candidates.range(window.clone()).copied().collect::<Vec<_>>();
                 read.retain(window.clone(), &mut kept);
@@ -326,7 +326,7 @@ mod tests {
 
         #[test]
         fn nonsense_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..60), bound in 0_u32..1000) {
-            if let Some(mut list) = List::read(&bytes, bound) {
+            if let Some(mut list) = PostingList::read(&bytes, bound) {
                 let mut last = None;
                 list.each(0..bound, |number| {
                     assert!(number < bound && last < Some(number));
