@@ -1,47 +1,46 @@
 //! How a file is divided into blocks.
 //!
-//! Block `i` of a file holds the lines that start in its bytes from `i * BLOCK` on and before `(i + 1) * BLOCK`; the
-//! last one holds all the rest. So the size of a file tells how many blocks it has, and a line lies in one block
-//! however long it is. A block in which no line starts is empty.
+//! Block `i` of a file holds the lines that start at offsets from `i * BLOCK` up to `(i + 1) * BLOCK`; the last block
+//! also holds the rest. So the number of blocks follows from the file's size alone, and no line is ever split between
+//! blocks, however long it is. A block in which no line starts is empty.
 
 use std::ops::Range;
 
 use memchr::memchr;
 
-/// The size of a block, but for the line at its end.
+/// The size of a block. The line at its end may reach beyond.
 pub(crate) const BLOCK: u64 = 8 << 10;
 
-/// How many blocks a file of a size has.
+/// How many blocks a file of this size has.
 pub(crate) fn count(size: u64) -> u32 {
     u32::try_from(size.div_ceil(BLOCK)).unwrap_or(u32::MAX)
 }
 
-/// Cuts a text that comes in parts into blocks.
+/// Divides a text that arrives in pieces into blocks.
 pub(crate) struct Cutter {
     blocks: u32,
-    /// The present block, and where the next byte lies in the file.
+    /// The current block, and the offset of the next byte in the file.
     block: u32,
     offset: u64,
 }
 
-/// What a part of the text is.
+/// How a piece of text is divided.
 pub(crate) struct Cut {
-    /// The bytes of the present block.
+    /// How many bytes belong to the current block.
     pub(crate) length: usize,
-    /// The block that begins after them, if one does.
+    /// The block that begins after these bytes, if one does.
     pub(crate) next: Option<u32>,
 }
 
 impl Cutter {
-    /// For a file of `blocks` blocks.
     pub(crate) fn new(blocks: u32) -> Self {
         Self { blocks, block: 0, offset: 0 }
     }
 
-    /// How much of the text that comes next belongs to the present block.
+    /// Finds out how much of the next piece of text belongs to the current block.
     pub(crate) fn cut(&mut self, text: &[u8]) -> Cut {
         let all = Cut { length: text.len(), next: None };
-        // The last byte at which a line of this block may end such that the next one starts beyond the block.
+        // If a line of this block ends at or after this byte, the next line starts beyond the block.
         let edge = (u64::from(self.block) + 1) * BLOCK - 1;
         let from = usize::try_from(edge.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         if self.block + 1 >= self.blocks || from >= text.len() {
@@ -59,13 +58,13 @@ impl Cutter {
     }
 }
 
-/// The block that a line starting at a offset belongs to.
+/// The block that a line starting at `offset` belongs to.
 fn block_at(offset: u64) -> u32 {
     u32::try_from(offset / BLOCK).unwrap_or(u32::MAX)
 }
 
-/// The bytes of a file in which the lines of some neighbouring blocks start. The first line that starts in them is
-/// the blocks' first, unless they begin at 0; their last line may go on beyond.
+/// The byte range in which the lines of some neighbouring blocks start. Unless it begins at 0, it may begin within a
+/// line of the block before. The last line may end beyond the range.
 pub(crate) fn bytes(blocks: Range<u32>, of: u32, size: u64) -> Range<u64> {
     let end = if blocks.end >= of { size } else { (u64::from(blocks.end) * BLOCK).min(size) };
     (u64::from(blocks.start) * BLOCK).min(end)..end
@@ -77,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// The block of each line by definition: the one that its first byte lies in, and no later than the last.
+    /// The block of each line by definition: the one that contains the line's first byte, but at most the last one.
     fn expected(text: &[u8], blocks: u32) -> Vec<(u32, Vec<u8>)> {
         let mut start = 0;
         let mut found: Vec<(u32, Vec<u8>)> = Vec::new();

@@ -1,6 +1,7 @@
-//! Which files a search looks into, in the order of their paths.
+//! The candidate files of a search, in the order of their paths.
 //!
-//! They come in batches. A search that has enough after the first never asks what the rest of the index has.
+//! They come in batches, from windows of blocks that grow. A search whose page is full after the first batch never
+//! reads the rest of the posting lists (early exit).
 
 use std::{collections::VecDeque, iter::Peekable, ops::Range, vec::IntoIter};
 
@@ -14,31 +15,32 @@ use crate::{
     verify::CandidateFile,
 };
 
-/// Says which paths, of files in which language if that is known, count at all.
+/// Decides whether a search covers a path, given the language if that is known.
 pub(crate) type Admit<'a> = dyn Fn(&[u8], Option<u8>) -> bool + 'a;
 
-/// How many blocks the first batch is chosen from; each later one from `WINDOW_GROWTH` times as many.
+/// The first batch comes from this many blocks, each later one from `WINDOW_GROWTH` times as many as the one before.
 const FIRST_WINDOW: u32 = 64;
 const WINDOW_GROWTH: u32 = 4;
-/// A list of so many bytes has so few blocks that all of them are one batch: each window has pages to be checked.
+/// Posting lists of up to this many bytes have so few blocks that one batch takes all of them: every further window
+/// would touch pages whose checksums must be verified.
 const SMALL_LIST_BYTES: usize = 256;
 
-/// How many blocks a file has whose size is not known.
+/// The number of blocks that is assumed for a file of unknown size.
 const UNKNOWN_WEIGHT: usize = 2;
 
-/// The files that may match, in the order of their paths.
+/// Iterates over the files that may match.
 pub(crate) struct CandidateFiles<'a> {
-    /// The first segment has most files. It is gone through window by window.
+    /// The first segment has most of the files. It is read window by window.
     first: Option<SegmentCandidates<'a>>,
     window: u32,
-    /// Those of all others, and what has changed.
+    /// The candidates of all later segments and of the overlay, or all files of a scan.
     others: VecDeque<CandidateFile<'a>>,
     snapshot: &'a Snapshot,
     admit: &'a Admit<'a>,
 }
 
 impl<'a> CandidateFiles<'a> {
-    /// The files from a path on.
+    /// The candidates from the path `from` on.
     pub(crate) fn new(
         snapshot: &'a Snapshot,
         required: &'a Requirement,
@@ -77,7 +79,7 @@ impl<'a> CandidateFiles<'a> {
         others.sort_by(|one, other| one.path.cmp(other.path));
         if let Some(listing) = &snapshot.listing {
             let start = listing.files.partition_point(|path| path.as_slice() < from);
-            // How large they are is not known before they are opened.
+            // The size of a listed file is unknown until it is opened.
             let candidates = listing.files[start..].iter().filter(|path| admit(path, None));
             let weight = UNKNOWN_WEIGHT;
             others.extend(candidates.map(|path| CandidateFile {
@@ -92,7 +94,7 @@ impl<'a> CandidateFiles<'a> {
         Ok(candidates)
     }
 
-    /// Some of the files that follow; none if there are no more.
+    /// The next batch; empty at the end.
     pub(crate) fn next(&mut self) -> Result<Vec<CandidateFile<'a>>, Torn> {
         let mut batch = Vec::new();
         while batch.is_empty()
@@ -110,7 +112,7 @@ impl<'a> CandidateFiles<'a> {
             self.first = beyond.map(|_| first);
         }
         if batch.is_empty() {
-            // Only if there is no segment at all, as in a scan.
+            // This happens only without any segment, as in a scan.
             batch.extend(self.others.drain(..));
         }
         Ok(batch)
@@ -121,14 +123,14 @@ impl<'a> CandidateFiles<'a> {
     }
 }
 
-/// The files of one segment.
+/// The candidates of one segment.
 struct SegmentCandidates<'a> {
     segment: &'a Segment,
     number: u32,
     plan: Plan<'a>,
-    /// Those that must be searched whole.
+    /// The files that every search scans whole.
     whole: Peekable<IntoIter<u32>>,
-    /// The first file that is not taken yet.
+    /// The first file that no batch has covered yet.
     next: u32,
 }
 
@@ -142,14 +144,14 @@ impl<'a> SegmentCandidates<'a> {
         Ok(Self { segment, number, plan, whole, next })
     }
 
-    /// The path of the first file that is not taken yet.
+    /// The path of the first file that no batch has covered yet.
     fn next_path(&self) -> Result<Option<&'a [u8]>, Torn> {
         let text = &self.segment.text;
         let has_next = self.next < text.files().count();
         has_next.then(|| text.files().path(text.file(), self.next)).transpose()
     }
 
-    /// Takes the files that have the next so many blocks.
+    /// Appends the candidates among the files of the next `blocks` blocks.
     fn take(&mut self, blocks: u32, admit: &Admit<'_>, out: &mut Vec<CandidateFile<'a>>) -> Result<(), Torn> {
         let text = &self.segment.text;
         let (table, file) = (text.files(), text.file());
@@ -159,7 +161,7 @@ impl<'a> SegmentCandidates<'a> {
         let start = table.blocks_of(file, self.next)?.start;
         let last = start.saturating_add(blocks.max(1) - 1);
         let end = if last < table.blocks() { table.file_of_block(file, last)? + 1 } else { table.count() };
-        // A file without blocks may stand before one that has the last.
+        // The window covers at least one file: a file without blocks may come before the one that has the last block.
         let files = self.next..end.max(self.next + 1);
         self.next = files.end;
         let window = start..table.blocks_of(file, files.end - 1)?.end;
@@ -174,7 +176,7 @@ impl<'a> SegmentCandidates<'a> {
         self.add_whole(files, admit, out)
     }
 
-    /// Adds those files that must be searched whole.
+    /// Appends those files of a range that every search scans whole.
     fn add_whole(
         &mut self,
         files: Range<u32>,

@@ -1,4 +1,4 @@
-//! An index as searches see it: its segments, and which of their files still count.
+//! An index as searches see it: the segments of one generation, without the files that are deleted or replaced.
 
 use std::{
     collections::HashSet,
@@ -18,7 +18,7 @@ use crate::{
     verify::{CandidateBlocks, CandidateFile},
 };
 
-/// A segment, and which of its files a later one replaces or removes.
+/// A segment, and which of its files are deleted: those that a later segment replaces, or has a tombstone for.
 pub(crate) struct Segment {
     pub(crate) text: TextSegment,
     deleted: HashSet<u32>,
@@ -26,8 +26,8 @@ pub(crate) struct Segment {
     names: Option<PinnedFile>,
 }
 
-/// A file that is open, so that it can be read even after a newer generation has removed it. It is mapped, and checked
-/// as a whole, when it is first needed.
+/// An open file of the index. Because it stays open, a snapshot can read it after a newer generation has removed it.
+/// It is mapped, and its checksums are verified, when it is first needed.
 struct PinnedFile {
     file: Arc<File>,
     seal: u64,
@@ -39,7 +39,8 @@ impl PinnedFile {
         Ok(Self { file: store.open_sealed(part)?, seal: part.seal, mapped: OnceLock::new() })
     }
 
-    /// An error of kind `InvalidData` tells that the file is torn or foreign; any other may be over the next time.
+    /// An error of kind `InvalidData` means that the file is torn or foreign; any other error may be gone at the next
+    /// try.
     fn mapped(&self) -> io::Result<&PagedFile> {
         let mapped = match self.mapped.get() {
             Some(mapped) => mapped,
@@ -63,36 +64,36 @@ impl PinnedFile {
 }
 
 impl Segment {
-    /// The words of its files, if they are built.
+    /// The words of its files; `None` if they are not built yet.
     pub(crate) fn words(&self) -> io::Result<Option<Words<'_>>> {
         let bytes = self.words.as_ref().map(|words| words.bytes(WORDS)).transpose()?;
         bytes.map(|bytes| Words::open(bytes).map_err(|_| Torn.into_error())).transpose()
     }
 
-    /// The names that its files define, if they are built.
+    /// The symbols that its files define; `None` if they are not built yet.
     pub(crate) fn names(&self) -> io::Result<Option<Names<'_>>> {
         let bytes = self.names.as_ref().map(|names| names.bytes(NAMES)).transpose()?;
         bytes.map(|bytes| Names::open(bytes).map_err(|_| Torn.into_error())).transpose()
     }
 
-    /// Whether no later segment says anything about its files.
+    /// Whether no later segment replaces or deletes any of its files.
     pub(crate) fn has_no_deletions(&self) -> bool {
         self.deleted.is_empty()
     }
 
-    /// Whether a file counts.
+    /// Whether a file is neither replaced nor deleted by a later segment.
     pub(crate) fn is_live(&self, file: u32) -> bool {
         !self.deleted.contains(&file)
     }
 }
 
-/// All segments of one generation, the oldest first.
+/// The segments of one generation, the oldest first.
 pub(crate) struct Index {
     pub(crate) generation: u64,
     pub(crate) segments: Vec<Segment>,
 }
 
-/// Where a file of the index is.
+/// Identifies a file of the index: the number of its segment, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileId {
     pub(crate) segment: u32,
@@ -100,9 +101,10 @@ pub(crate) struct FileId {
 }
 
 impl Index {
-    /// Opens what a manifest names. An error of kind `InvalidData` tells that something is torn or foreign.
+    /// Opens the segments that a manifest names. An error of kind `InvalidData` means that a file is torn or foreign.
     pub(crate) fn open(store: &Store, manifest: &Manifest) -> io::Result<Self> {
-        // Every file is opened before any is read: from then on it does not matter whether somebody removes them.
+        // All files are opened before any is read. From then on the snapshot pins them: it does not matter if a newer
+        // generation removes them.
         let mut opened = Vec::with_capacity(manifest.segments.len());
         for parts in &manifest.segments {
             let pin = |part: &Option<SealedFile>| {
@@ -144,13 +146,13 @@ impl Index {
         Ok(())
     }
 
-    /// What the last walk of the whole root passed over.
+    /// How many files the last walk of the whole root skipped, by folder and reason.
     pub(crate) fn skipped(&self) -> Result<PassedOver, Torn> {
         let known = self.segments.iter().rev().find_map(|segment| segment.text.skipped().transpose());
         known.unwrap_or_else(|| Ok(PassedOver::new()))
     }
 
-    /// Whether the files of all segments still have all their bytes.
+    /// Whether no text file of the index has been truncated or written to since it was mapped.
     pub(crate) fn is_unmodified(&self) -> io::Result<bool> {
         for segment in &self.segments {
             if !segment.text.file().is_unmodified()? {
@@ -160,7 +162,7 @@ impl Index {
         Ok(true)
     }
 
-    /// Reads everything. An error of kind `InvalidData` tells that something is not as it was written.
+    /// Verifies the checksums of all files. An error of kind `InvalidData` means that one does not match.
     pub(crate) fn verify_checksums(&self) -> io::Result<()> {
         for segment in &self.segments {
             segment.text.file().verify_checksums()?;
@@ -171,16 +173,16 @@ impl Index {
         Ok(())
     }
 
-    /// How many bytes its files take on disk: those for text, and all.
+    /// The size on disk: of the text parts, and of everything.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         let text = self.segments.iter().map(|segment| segment.text.file().length()).sum::<u64>();
         let parts = self.segments.iter().flat_map(|segment| [&segment.words, &segment.names]).flatten();
         (text, text + parts.map(PinnedFile::length).sum::<u64>())
     }
 
-    /// Where a path is.
+    /// Finds the live file with this path.
     pub(crate) fn find(&self, path: &[u8]) -> Result<Option<FileId>, Torn> {
-        // A path counts in one segment only: the others have buried it.
+        // At most one segment has a live file of this path: in all others it is deleted.
         for (segment, number) in self.segments.iter().zip(0..) {
             if let Some(file) = segment.text.files().find(segment.text.file(), path)?
                 && !segment.deleted.contains(&file)
@@ -195,19 +197,17 @@ impl Index {
         &self.segments[id.segment as usize]
     }
 
-    /// The path of a file.
     pub(crate) fn path(&self, id: FileId) -> Result<&[u8], Torn> {
         let text = &self.segment(id).text;
         text.files().path(text.file(), id.file)
     }
 
-    /// What is known of a file.
     pub(crate) fn file(&self, id: FileId) -> Result<FileRecord, Torn> {
         let text = &self.segment(id).text;
         text.files().file(text.file(), id.file)
     }
 
-    /// All files that count, segment by segment.
+    /// All live files, segment by segment.
     pub(crate) fn live_files(&self) -> impl Iterator<Item = FileId> {
         self.segments.iter().zip(0..).flat_map(|(segment, number)| {
             let all = 0..segment.text.files().count();
@@ -216,14 +216,14 @@ impl Index {
         })
     }
 
-    /// The files that are, or lie below, one of some paths.
+    /// The live files that are, or are below, one of the target paths.
     pub(crate) fn live_files_within(&self, within: &Within) -> Result<Vec<FileId>, Torn> {
         let mut ids = Vec::new();
         for (segment, number) in self.segments.iter().zip(0..) {
             let (files, file) = (segment.text.files(), segment.text.file());
             for target in within.targets() {
                 let below = [target, b"/"].concat();
-                // What follows everything that begins with the path and `/`.
+                // `0` is the byte after `/`, so the subtree of `target` is the range from `target/` to `target0`.
                 let beyond = [target, b"0"].concat();
                 let below = match target.is_empty() {
                     true => 0..files.count(),
@@ -239,7 +239,7 @@ impl Index {
         Ok(ids)
     }
 
-    /// What is known of the file of a candidate, with the blocks that may match.
+    /// The index record of a candidate file, with the blocks that may match.
     pub(crate) fn candidate_blocks(
         &self,
         candidate: &CandidateFile<'_>,
@@ -255,7 +255,7 @@ impl Index {
         let all = text.files().blocks_of(text.file(), id.file)?;
         let file = text.files().file(text.file(), id.file)?;
         let candidates = match &candidate.blocks {
-            // What is mostly looked at is better read in one go.
+            // If every block may match, the file is better read from start to end.
             Some(blocks) if blocks.len() < all.len() && file.state == FileState::Indexed => {
                 let mut ranges: Vec<(Range<u32>, u32)> = Vec::new();
                 for block in blocks {

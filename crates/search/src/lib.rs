@@ -1,10 +1,17 @@
-//! The search toolset: an index that gives ripgrep's exact results in a fraction of the time.
+//! The search toolset: a trigram index that returns exactly ripgrep's hits in a fraction of the time.
 //!
-//! A **segment** is an immutable part of the index on disk. It knows some files and, for each **trigram** (three bytes in
-//! a row), in which **blocks** of these files it occurs. A search asks which blocks have all trigrams of its pattern, and
-//! looks into those alone, with ripgrep's own searcher. An **index** is a row of segments, of which later ones replace
-//! files of earlier ones; a **generation** is one state of it. What has changed since the last generation lies over
-//! the index as an **overlay**; a **snapshot** is both together, as one search sees them.
+//! The words that the modules share:
+//!
+//! - A **trigram** is three bytes in a row within one line. A line that lacks a trigram of the query cannot match.
+//! - A **block** is about 8 KiB of a file, cut at line ends. A **posting list** holds the blocks that have one trigram.
+//! - A **candidate** is a block, or a file, that has all the trigrams of the query (the intersection of their posting
+//!   lists). **Verification** runs ripgrep's own searcher over the candidates, and over nothing else.
+//! - A **segment** is an immutable part of the index: files, their posting lists, words and symbols. A later segment
+//!   replaces files of earlier ones, and its **tombstones** delete them.
+//! - The **manifest** names the segments of one **generation** of the index.
+//! - The **overlay** holds what has changed since that generation was built. A **watcher** and the files toolset report
+//!   the changes, so that a search sees every edit that was made before it (read-your-writes).
+//! - A **snapshot** is one generation with its overlay. A search answers from one snapshot from start to end.
 
 mod background;
 mod blocks;

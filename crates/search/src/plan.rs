@@ -1,6 +1,8 @@
-//! Which blocks of a segment may hold a match.
+//! The query plan: which blocks of a segment may contain a match.
 //!
-//! Blocks are asked for window by window, in order, so that a search that has enough early pays for what it saw alone.
+//! A plan combines posting lists: the intersection of the trigrams that a match must have all of, the union where one
+//! of several is enough. It returns candidate blocks window by window, in order, so that a search that ends early has
+//! read the posting lists only as far as it got (early exit).
 
 use std::ops::Range;
 
@@ -10,7 +12,7 @@ use crate::{
     trigrams::codec::PostingList,
 };
 
-/// What is required, with the lists that tell where it is.
+/// A requirement with the posting lists that answer it.
 pub(crate) struct Plan<'a> {
     segment: &'a TextSegment,
     required: PlanNode<'a>,
@@ -19,15 +21,15 @@ pub(crate) struct Plan<'a> {
 enum PlanNode<'a> {
     Everything,
     Postings(LazyPostings<'a>),
-    /// The parts that leave the least come first.
+    /// Sorted by estimate: the most selective part comes first.
     Intersection(Vec<PlanNode<'a>>),
     Union(Vec<PlanNode<'a>>),
-    /// Some part whose lists are not looked up yet: there are many, and others may leave so little that it is not
-    /// worth it.
+    /// A union whose posting lists are not looked up yet. There may be many of them, and the other parts of an
+    /// intersection may leave so few candidates that looking them up does not pay.
     DeferredUnion(&'a [Requirement]),
 }
 
-/// A list that is opened when it is first read.
+/// A posting list that is opened when it is first read.
 struct LazyPostings<'a> {
     range: Range<usize>,
     opened: Option<PostingList<'a>>,
@@ -35,11 +37,13 @@ struct LazyPostings<'a> {
     read: u32,
 }
 
-/// How long looking at a candidate takes, in the time that a byte of a list takes to read: a file must be opened.
+/// The cost of verifying a candidate block, in bytes of posting lists that can be decoded in the same time. Most of
+/// it is opening a file.
 const VERIFY_COST: u64 = 1200;
-/// How long it takes to look up where a list is, in the same time.
+/// The cost of looking up where a posting list is, in the same unit.
 const LOOKUP_COST: u64 = 1000;
-/// A list is expected to rule out one candidate in so many at least, whatever the one before it did.
+/// A posting list is assumed to rule out at least one candidate in this many, even if the list before it ruled out
+/// fewer.
 const MIN_RULED_OUT: u64 = 16;
 
 impl<'a> Plan<'a> {
@@ -47,13 +51,13 @@ impl<'a> Plan<'a> {
         Ok(Self { segment, required: PlanNode::new(segment, required)? })
     }
 
-    /// How much the index leaves, in bytes of lists; nothing if it rules everything out.
+    /// How many blocks remain, estimated by the bytes of their posting lists; 0 if no block can match.
     pub(crate) fn estimate(&self) -> usize {
         self.required.estimate()
     }
 
-    /// The blocks within a window that have what is required, ascending; `None` if nothing is ruled out. No window
-    /// begins before the last one's end.
+    /// The blocks within a window that meet the requirement, ascending; `None` if every block does. A window must not
+    /// begin before the end of the previous one.
     pub(crate) fn candidates(&mut self, window: Range<u32>) -> Result<Option<Vec<u32>>, Torn> {
         self.required.candidates(self.segment, &window)
     }
@@ -76,7 +80,8 @@ impl<'a> PlanNode<'a> {
                         Requirement::Either(parts) if has_trigrams => Self::DeferredUnion(parts),
                         part => Self::new(segment, part)?,
                     };
-                    // One that leaves nothing decides, and no other need be looked up.
+                    // A part without any block makes the whole intersection empty, so the others need not be looked
+                    // up.
                     if part.estimate() == 0 {
                         return Ok(part);
                     }
@@ -95,7 +100,7 @@ impl<'a> PlanNode<'a> {
         Ok(Self::Union(planned.collect::<Result<_, _>>()?))
     }
 
-    /// How much it leaves, in bytes of lists: a list that is longer has more blocks.
+    /// The estimated size in bytes of posting lists: a longer list has more blocks.
     fn estimate(&self) -> usize {
         match self {
             Self::Everything | Self::DeferredUnion(_) => usize::MAX,
@@ -105,7 +110,7 @@ impl<'a> PlanNode<'a> {
         }
     }
 
-    /// How many bytes must be read to know which of some candidates it leaves.
+    /// How many bytes of posting lists must be decoded to filter the candidates of a window.
     fn cost(&self, segment: &TextSegment, window: &Range<u32>) -> u64 {
         match self {
             Self::Everything => 0,
@@ -133,7 +138,7 @@ impl<'a> PlanNode<'a> {
                 list.open(segment, window)?.each(window.clone(), |block| found.push(block))
             }
             Self::Union(parts) => {
-                // One bit a block.
+                // The union is a bitmap with one bit a block.
                 let mut united = vec![0_u64; window.len().div_ceil(64)];
                 let mut add = |block: u32| {
                     let bit = (block - window.start) as usize;
@@ -154,7 +159,8 @@ impl<'a> PlanNode<'a> {
                 let Some((first, rest)) = parts.split_first_mut() else { return Ok(None) };
                 let Some(first) = first.candidates(segment, window)? else { return Ok(None) };
                 found = first;
-                // At first nothing is known of how much lists rule out, and all is hoped for.
+                // Nothing is known yet of how much a list rules out, so the first one is assumed to rule out
+                // everything.
                 let mut ruled_out = found.len() as u64;
                 for part in rest {
                     let saved =
@@ -192,7 +198,7 @@ impl<'a> PlanNode<'a> {
 }
 
 impl<'a> LazyPostings<'a> {
-    /// The list, to be read within a window.
+    /// Opens the posting list for a window.
     fn open(&mut self, segment: &'a TextSegment, window: &Range<u32>) -> Result<&mut PostingList<'a>, Torn> {
         self.read = window.end;
         match &mut self.opened {
@@ -201,7 +207,7 @@ impl<'a> LazyPostings<'a> {
         }
     }
 
-    /// How many bytes must be read to know which of some candidates are in it.
+    /// How many bytes must be decoded to filter the candidates of a window.
     fn cost(&self, segment: &TextSegment, window: &Range<u32>) -> u64 {
         let blocks = segment.files().blocks().max(1);
         // Of a bitmap only the bits of the candidates are read.

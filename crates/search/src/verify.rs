@@ -1,6 +1,7 @@
-//! Looking into files: does a line match, really?
+//! Candidate verification: does a line really match?
 //!
-//! Blocks that have the trigrams of a pattern are candidates; ripgrep's own searcher decides.
+//! A block that has all trigrams of the pattern is only a candidate. ripgrep's own searcher runs over the candidates
+//! and decides, so the hits are exactly ripgrep's. Without an index the same code scans whole files.
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
@@ -20,46 +21,46 @@ use pintle_root::{Root, Stamp};
 
 /// A line that matches.
 pub(crate) struct Line<'a> {
-    /// From 1; 0 if lines are not counted.
+    /// From 1, or 0 if lines are not counted.
     pub(crate) number: u64,
-    /// Without its terminator.
+    /// Without its line terminator.
     pub(crate) text: &'a [u8],
-    /// Where it starts in the file.
+    /// The offset of the line in the file.
     pub(crate) start: u64,
-    /// Where its first match begins, in bytes from 1, if that is known already.
+    /// The column of the first match, in bytes from 1, if it is known already.
     pub(crate) column: Option<u64>,
 }
 
 impl Line<'_> {
-    /// Where its first match begins, in bytes from 1.
+    /// The column of the first match, in bytes from 1.
     pub(crate) fn column(&self, pattern: &Pattern) -> u64 {
         self.column.unwrap_or_else(|| column(pattern, self.text))
     }
 }
 
-/// Takes the lines that match.
+/// Receives the lines that match.
 pub(crate) trait LineSink: Send {
-    /// A line; false if no more are wanted.
+    /// Takes a matching line. Returns false if no more are wanted.
     fn line(&mut self, path: &[u8], line: Line<'_>) -> bool;
-    /// A line before or after one that matches.
+    /// Takes a context line: one before or after a matching line.
     fn context_line(&mut self, _path: &[u8], _line: Line<'_>) {}
-    /// Lines were left out.
+    /// Called where lines between two groups of context lines are left out.
     fn context_break(&mut self) {}
-    /// How much was gathered so far.
+    /// The current position, which `roll_back` takes.
     fn mark(&self) -> usize;
-    /// Whether no more is wanted.
+    /// Whether no more lines are wanted.
     fn is_full(&self) -> bool;
-    /// Whether so much was gathered that it is better taken before more is.
+    /// Whether the sink holds so much that it should be handed over before the next file.
     fn should_flush(&self) -> bool {
         false
     }
-    /// Forgets what was gathered since a mark.
+    /// Drops everything that was taken since `mark`: the file changed while it was read, or is not text.
     fn roll_back(&mut self, mark: usize);
-    /// What a file that was looked into was found to be.
+    /// Called for each file with the outcome of its verification.
     fn file_verified(&mut self, _looked: Verified) {}
-    /// A file could not be read.
+    /// Called for a file that could not be read.
     fn file_unreadable(&mut self, _path: &[u8]) {}
-    /// The file of the lines since `mark` is done; its hash, if that was asked for.
+    /// Ends a file, whose lines were taken since `mark`. The hash is right only if it was asked for.
     fn end_file(&mut self, mark: usize, stamp: Stamp, hash: [u8; 32]);
 }
 
@@ -68,18 +69,18 @@ pub(crate) trait LineSink: Send {
 pub(crate) struct VerifyOptions {
     pub(crate) line_numbers: bool,
     pub(crate) hashes: bool,
-    /// How many lines before and after each.
+    /// The number of context lines before and after each match.
     pub(crate) around: usize,
-    /// How many lines of one file at most.
+    /// The most matching lines of one file.
     pub(crate) most: u64,
 }
 
-/// A file to be looked into.
+/// A file that may match.
 pub(crate) struct CandidateFile<'a> {
     pub(crate) path: &'a [u8],
-    /// Where it is in the index, if it is.
+    /// Its number in the index, if it is there.
     pub(crate) id: Option<FileId>,
-    /// What is known of one that is not.
+    /// Its record, if it is in the overlay instead.
     pub(crate) record: Option<FileRecord>,
     /// The blocks that may match; `None` for all.
     pub(crate) blocks: Option<Vec<u32>>,
@@ -87,24 +88,25 @@ pub(crate) struct CandidateFile<'a> {
     pub(crate) weight: usize,
 }
 
-/// What the index knows of a file.
+/// A file's record in the index, and which of its blocks may match.
 pub(crate) struct CandidateBlocks {
     pub(crate) file: FileRecord,
     pub(crate) blocks: u32,
-    /// The blocks that may match, counted within the file, as ranges, with the number of the line that each begins with; `None` for all.
+    /// Ranges of blocks that may match, counted within the file, each with the number of its first line; `None` for
+    /// all blocks.
     pub(crate) candidates: Option<Vec<(Range<u32>, u32)>>,
 }
 
-/// What looking into a file showed.
+/// The outcome of verifying a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verified {
-    /// It was as the index knew it.
+    /// The file is as the index has it.
     AsIndexed,
-    /// It has changed or is new.
+    /// The file has changed since it was indexed, or is not in the index.
     Differs(ActualFile),
 }
 
-/// What a file that the index does not know was found to be.
+/// What a file that differs from the index really is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ActualFile {
     Text,
@@ -114,13 +116,13 @@ pub(crate) enum ActualFile {
     Gone,
 }
 
-/// How much of a file is held in memory, unless one line is longer.
+/// How much of a file is held in memory at once, unless one line is longer.
 const WINDOW: usize = 4 << 20;
 
-/// How much is searched between two questions whether to go on, by an expression that may be slow.
+/// How many bytes are searched between two checks for cancellation, if the pattern may be slow.
 const PIECE: usize = 32 << 10;
 
-/// Looks into files, one after the other.
+/// Verifies files, one after the other, with one buffer.
 pub(crate) struct Verifier<'a> {
     root: &'a Root,
     pattern: &'a Pattern,
@@ -139,17 +141,17 @@ impl<'a> Verifier<'a> {
         limit: u64,
         has_ended: &'a (dyn Fn() -> bool + Sync),
     ) -> Self {
-        // What is searched block by block was looked at for marks: those within a text are part of it. Slices need no
-        // room to be read into.
+        // BOM sniffing is off: these slices are parts of files, and a BOM in the middle of a text is text. A slice
+        // needs no heap buffer either.
         let searcher = searcher(options).bom_sniffing(false).heap_limit(Some(1)).build();
         Self { root, pattern, options, limit, searcher, buffer: Vec::new(), has_ended }
     }
 
-    /// Looks into a file. What it has is gathered whole or, if it is no text, not at all.
+    /// Verifies a file. The sink receives all of its matching lines or, if the file is not text, none.
     pub(crate) fn verify(
         &mut self,
         path: &[u8],
-        known: Option<&CandidateBlocks>,
+        indexed: Option<&CandidateBlocks>,
         sink: &mut dyn LineSink,
     ) -> Verified {
         let version = match self.root.open_version(path) {
@@ -160,17 +162,17 @@ impl<'a> Verifier<'a> {
             Err(_) => return Verified::Differs(ActualFile::Unreadable),
         };
         let mark = sink.mark();
-        let known = known.filter(|known| known.file.stamp == version.stamp);
-        if known.is_some_and(|known| !known.file.state.is_searched()) {
+        let indexed = indexed.filter(|indexed| indexed.file.stamp == version.stamp);
+        if indexed.is_some_and(|indexed| !indexed.file.state.is_searched()) {
             return Verified::AsIndexed;
         }
-        // What lies around a line may lie in other blocks.
-        if let Some(known) = known.filter(|_| self.options.around == 0) {
-            let verified = self.verify_blocks(path, &version.file, known, sink);
-            // A file that changes while it is read is read again, whole.
+        // Context lines may lie in other blocks, so with context the whole file is scanned.
+        if let Some(indexed) = indexed.filter(|_| self.options.around == 0) {
+            let verified = self.verify_blocks(path, &version.file, indexed, sink);
+            // A file that changes while it is read is scanned again as a whole.
             let is_same = sink.mark() == mark || version.is_unchanged();
             if verified.is_ok() && is_same {
-                sink.end_file(mark, version.stamp, known.file.hash);
+                sink.end_file(mark, version.stamp, indexed.file.hash);
                 return Verified::AsIndexed;
             }
             sink.roll_back(mark);
@@ -203,23 +205,23 @@ impl<'a> Verifier<'a> {
         Verified::Differs(ActualFile::Unreadable)
     }
 
-    /// Looks at those blocks of an unchanged file that may match.
+    /// Searches the candidate blocks of a file that is unchanged since it was indexed.
     fn verify_blocks(
         &mut self,
         path: &[u8],
         file: &File,
-        known: &CandidateBlocks,
+        indexed: &CandidateBlocks,
         sink: &mut dyn LineSink,
     ) -> io::Result<()> {
-        let size = known.file.stamp.size;
-        if known.file.state == FileState::ScanWhole {
+        let size = indexed.file.stamp.size;
+        if indexed.file.state == FileState::ScanWhole {
             return self.decode(path, file, sink);
         }
-        match &known.candidates {
+        match &indexed.candidates {
             None => self.verify_byte_range(path, file, (0..size, size), 0, sink).map(drop),
             Some(candidates) => {
                 for (range, line) in candidates {
-                    let bytes = blocks::bytes(range.clone(), known.blocks, size);
+                    let bytes = blocks::bytes(range.clone(), indexed.blocks, size);
                     if !self.verify_byte_range(path, file, (bytes, size), (*line).into(), sink)? {
                         break;
                     }
@@ -229,8 +231,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Looks at the lines that start within some bytes, the first of which has the number `line`. Tells whether more
-    /// are wanted.
+    /// Searches the lines that start within a byte range. The first of them has the number `line`. Returns whether
+    /// more lines are wanted.
     fn verify_byte_range(
         &mut self,
         path: &[u8],
@@ -239,15 +241,16 @@ impl<'a> Verifier<'a> {
         line: u64,
         sink: &mut dyn LineSink,
     ) -> io::Result<bool> {
-        // The line that the bytes begin within belongs to the block before. Whether there is one shows one byte more.
+        // A line that begins before the range belongs to the block before. One byte more, in front of the range,
+        // shows whether there is such a line.
         let mut is_within_line = bytes.start > 0;
         let mut offset = bytes.start - u64::from(is_within_line);
         let mut line = line;
         let first_wanted = |offset: u64| {
-            // The last line may go on beyond: a part of the next block most often has its end.
+            // The last line may end beyond the range. The extra bytes nearly always contain its end.
             usize::try_from(bytes.end - offset).unwrap_or(usize::MAX).saturating_add(512).min(WINDOW)
         };
-        // How many bytes are asked for, and how many of them are held already: all of one unfinished line.
+        // How many bytes to read, and how many of them the buffer holds already, all of one unfinished line.
         let (mut wanted, mut held) = (first_wanted(offset), 0);
         while offset < bytes.end {
             if (self.has_ended)() {
@@ -265,7 +268,8 @@ impl<'a> Verifier<'a> {
                 is_within_line = start == length && text[..length].last() != Some(&b'\n');
             }
             let limit = usize::try_from(bytes.end - offset).unwrap_or(usize::MAX);
-            // Up to the end of the last line that starts within the bytes, or of the last one that is held whole.
+            // Search up to the end of the last line that starts within the range or, if that was not read, of the
+            // last complete line.
             let last_byte = (start < limit).then(|| held.max(limit - 1));
             let end = match last_byte.and_then(|last| memchr_from(b'\n', &text[..length], last)) {
                 Some(end) => end + 1,
@@ -287,7 +291,7 @@ impl<'a> Verifier<'a> {
                 return Ok(more);
             }
             offset += end as u64;
-            // A line longer than what is held: more must be.
+            // The line is longer than the buffer: grow it and read on.
             let is_unfinished = end == start;
             held = if is_unfinished { length - end } else { 0 };
             if is_unfinished {
@@ -301,7 +305,8 @@ impl<'a> Verifier<'a> {
         Ok(true)
     }
 
-    /// Reads bytes from a offset on, as many as there are, of which the first are held already.
+    /// Fills the buffer from `offset` on, up to the end of the file. The first `wanted.start` bytes are there
+    /// already.
     fn read(&mut self, file: &File, offset: u64, wanted: Range<usize>) -> io::Result<usize> {
         if self.buffer.len() < wanted.end {
             self.buffer.resize(wanted.end, 0);
@@ -318,8 +323,8 @@ impl<'a> Verifier<'a> {
         Ok(length)
     }
 
-    /// Looks at a whole file that the index does not know. Gives its hash, if it has hits and hashes are wanted, or
-    /// nothing if it is no text.
+    /// Scans a whole file that the index does not know. Returns `None` if it is not text, and otherwise its hash, or
+    /// zeros if it has no hits or hashes are not wanted.
     fn scan_file(
         &mut self,
         path: &[u8],
@@ -328,7 +333,7 @@ impl<'a> Verifier<'a> {
         sink: &mut dyn LineSink,
     ) -> io::Result<Option<[u8; 32]>> {
         let mark = sink.mark();
-        // A file of the kernel's own may have more than its size says.
+        // A file of a virtual file system such as /proc may have more bytes than its size says.
         let is_small = (1..WINDOW as u64).contains(&size);
         let length = self.read(file, 0, 0..if is_small { size as usize } else { WINDOW })?;
         if memchr(0, &self.buffer[..length]).is_some() {
@@ -345,7 +350,7 @@ impl<'a> Verifier<'a> {
                 searched?;
             }
             let is_hashed = self.options.hashes && sink.mark() > mark;
-            // What was decoded has left the buffer as it was.
+            // Decoding does not use the buffer, so it still holds the file's raw bytes.
             let hash = if is_hashed { Sha256::digest(&self.buffer[..length]).into() } else { [0; 32] };
             return Ok(Some(hash));
         }
@@ -374,7 +379,8 @@ impl<'a> Verifier<'a> {
         Ok(Some(hasher.finalize().into()))
     }
 
-    /// Reads a large file from a offset on, until its end or until `take` has seen enough. Tells whether it is the end.
+    /// Reads a large file window by window, until its end or until `take` returns false. Returns whether the end was
+    /// reached.
     fn each_window(
         &mut self,
         file: &File,
@@ -396,7 +402,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Looks at a file that ripgrep would decode first.
+    /// Scans a file that ripgrep would decode first, because it starts with a UTF-16 BOM.
     fn decode(&mut self, path: &[u8], mut file: &File, sink: &mut dyn LineSink) -> io::Result<()> {
         io::Seek::rewind(&mut file)?;
         let sink = SinkAdapter { path, sink, start: 0, line: 0, more: true };
@@ -404,7 +410,7 @@ impl<'a> Verifier<'a> {
         searcher(self.options).build().search_reader(self.pattern.matcher(), file, sink)
     }
 
-    /// Looks at some lines, the first of which has the number `line`. Tells whether more are wanted.
+    /// Searches some whole lines, the first of which has the number `line`. Returns whether more lines are wanted.
     fn search(
         &mut self,
         path: &[u8],
@@ -413,7 +419,7 @@ impl<'a> Verifier<'a> {
         line: u64,
         sink: &mut dyn LineSink,
     ) -> io::Result<bool> {
-        // ripgrep searches what follows the mark, and counts columns from there.
+        // As ripgrep does, skip a UTF-8 BOM and count columns from the byte after it.
         let (text, start) = match text.strip_prefix(b"\xef\xbb\xbf").filter(|_| start == 0) {
             Some(text) => (text, 3),
             None => (text, start),
@@ -423,7 +429,7 @@ impl<'a> Verifier<'a> {
             self.searcher.search_slice(self.pattern.matcher(), text, &mut hits)?;
             return Ok(hits.more);
         }
-        // Whether to go on is asked between pieces, and within a line that is longer than one.
+        // Cancellation is checked between pieces and, where one line is longer than a piece, within the line.
         let mut rest = text;
         while !rest.is_empty() && hits.more {
             if (self.has_ended)() {
@@ -476,12 +482,12 @@ fn searcher(options: VerifyOptions) -> SearcherBuilder {
         .binary_detection(BinaryDetection::none())
         .before_context(options.around)
         .after_context(options.around)
-        // The lines after the last one are still shown.
+        // With context the searcher itself counts the matches, so that it still returns the lines after the last one.
         .max_matches((options.around > 0 && options.most < u64::MAX).then_some(options.most));
     builder
 }
 
-/// A file that ends with an error once nobody waits for what is in it.
+/// A file whose reads fail once the call has ended.
 struct CancellableFile<'a> {
     file: &'a File,
     has_ended: &'a (dyn Fn() -> bool + Sync),
@@ -489,23 +495,23 @@ struct CancellableFile<'a> {
 
 impl io::Read for CancellableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Not `Interrupted`: readers try again after that.
+        // Not `Interrupted`, after which readers try again.
         if (self.has_ended)() { Err(io::ErrorKind::TimedOut.into()) } else { self.file.read(buffer) }
     }
 }
 
-/// Hands lines on as the searcher finds them.
+/// Passes the searcher's matches on to a `LineSink`.
 struct SinkAdapter<'a> {
     path: &'a [u8],
     sink: &'a mut dyn LineSink,
-    /// Where the text starts in the file, in bytes and lines.
+    /// The offset and line number of the searched text in the file.
     start: u64,
     line: u64,
     more: bool,
 }
 
 impl SinkAdapter<'_> {
-    /// A line of the text that is searched, as a line of the file.
+    /// Converts a line of the searched text into a line of the file.
     fn line<'a>(&self, number: Option<u64>, offset: u64, text: &'a [u8]) -> Line<'a> {
         Line {
             number: number.map_or(0, |number| number + self.line),
@@ -537,7 +543,7 @@ impl Sink for SinkAdapter<'_> {
     }
 }
 
-/// The byte of a line, from 1, at which its first match begins.
+/// The column of the first match in a line, in bytes from 1.
 pub(crate) fn column(pattern: &Pattern, line: &[u8]) -> u64 {
     pattern.matcher().find(line).ok().flatten().map_or(1, |found| found.start() as u64 + 1)
 }

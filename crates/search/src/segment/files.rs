@@ -1,4 +1,4 @@
-//! The files that a segment knows, in the order of their paths.
+//! The file table of a segment: a record of each file, sorted by path.
 
 use std::{
     io::{self, Write},
@@ -14,17 +14,18 @@ const PATHS: Section = 2;
 const FIRST_BLOCKS: Section = 3;
 const RECORD: usize = 72;
 
-/// What became of a file in the index.
+/// What the index knows about how a file can be searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum FileState {
-    /// Its trigrams are in the index.
+    /// Its trigrams are in the posting lists.
     Indexed = 0,
-    /// It must be searched whole: its text is encoded in another way, or it changed while it was read.
+    /// It has no trigrams in the index, so that every search scans it whole: its text is UTF-16, or it may have
+    /// changed while it was read.
     ScanWhole = 1,
     /// It has a NUL byte.
     Binary = 2,
-    /// It is over the limit.
+    /// It is larger than the size limit.
     TooLarge = 3,
     /// It could not be read.
     Unreadable = 4,
@@ -37,23 +38,22 @@ impl FileState {
             .find(|state| *state as u8 == number)
     }
 
-    /// Whether searches look at it.
+    /// Whether searches return its lines.
     pub(crate) fn is_searched(self) -> bool {
         matches!(self, Self::Indexed | Self::ScanWhole)
     }
 }
 
-/// A file as the index knows it.
+/// What the index stores about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileRecord {
     pub(crate) stamp: Stamp,
     pub(crate) hash: [u8; 32],
     pub(crate) state: FileState,
-    /// The language's number; 0 if it is unknown.
+    /// The language's number, or 0 if the language is unknown.
     pub(crate) language: u8,
 }
 
-/// Writes the table.
 #[derive(Default)]
 pub(crate) struct FileTableWriter {
     records: Vec<u8>,
@@ -62,7 +62,7 @@ pub(crate) struct FileTableWriter {
 }
 
 impl FileTableWriter {
-    /// Files come in the order of their paths.
+    /// Files must be added in the order of their paths.
     pub(crate) fn add(&mut self, path: &[u8], first_block: u32, file: &FileRecord) {
         self.records.extend(file.hash);
         self.records.extend(file.stamp.size.to_le_bytes());
@@ -88,7 +88,6 @@ impl FileTableWriter {
     }
 }
 
-/// Reads the table.
 pub(crate) struct FileTable {
     records: Range<usize>,
     paths: Range<usize>,
@@ -109,17 +108,15 @@ impl FileTable {
         Ok(Self { records, paths: file.section(PATHS), first_blocks, count, blocks })
     }
 
-    /// How many files there are.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// How many blocks all files have.
+    /// The number of blocks of all files together.
     pub(crate) fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// The path of a file.
     pub(crate) fn path<'a>(&self, file: &'a PagedFile, number: u32) -> Result<&'a [u8], Torn> {
         let record = self.record(file, number)?;
         let start = u32::from_le_bytes(field(record, 64)?) as usize;
@@ -127,13 +124,13 @@ impl FileTable {
         file.part(&self.paths, start..start + length)
     }
 
-    /// What is known of a file.
     pub(crate) fn file(&self, file: &PagedFile, number: u32) -> Result<FileRecord, Torn> {
         let record = self.record(file, number)?;
         Ok(FileRecord {
             hash: field(record, 0)?,
             stamp: Stamp {
-                // The index outlives mounts, which change its number.
+                // The device number is not stored: it changes when the file system is mounted again, and the index
+                // must survive that.
                 device: 0,
                 size: u64::from_le_bytes(field(record, 32)?),
                 modified: i64::from_le_bytes(field(record, 40)?),
@@ -145,7 +142,7 @@ impl FileTable {
         })
     }
 
-    /// What became of a file and its language.
+    /// The state and the language of a file, without decoding the rest of its record.
     pub(crate) fn state(&self, file: &PagedFile, number: u32) -> Result<(FileState, u8), Torn> {
         let record = self.record(file, number)?;
         Ok((FileState::from_number(record[70]).ok_or(Torn)?, record[71]))
@@ -156,27 +153,25 @@ impl FileTable {
         file.part(&self.records, start..start + RECORD)
     }
 
-    /// The blocks of a file.
     pub(crate) fn blocks_of(&self, file: &PagedFile, number: u32) -> Result<Range<u32>, Torn> {
         let start = file.number(&self.first_blocks, number as usize)?;
         let end = file.number(&self.first_blocks, number as usize + 1)?;
         if start <= end { Ok(start..end) } else { Err(Torn) }
     }
 
-    /// The file that a block belongs to.
     pub(crate) fn file_of_block(&self, file: &PagedFile, block: u32) -> Result<u32, Torn> {
         let all = 0..self.count as usize;
         let found = partition_point(all, |number| Ok(file.number(&self.first_blocks, number + 1)? <= block))?;
         u32::try_from(found).ok().filter(|found| *found < self.count).ok_or(Torn)
     }
 
-    /// The number of the first file whose path is not less.
+    /// The number of the first file whose path is not less than `path`.
     pub(crate) fn lower_bound(&self, file: &PagedFile, path: &[u8]) -> Result<u32, Torn> {
         let all = 0..self.count as usize;
         Ok(partition_point(all, |number| Ok(self.path(file, number as u32)? < path))? as u32)
     }
 
-    /// The number of a path.
+    /// The number of the file with this path.
     pub(crate) fn find(&self, file: &PagedFile, path: &[u8]) -> Result<Option<u32>, Torn> {
         let number = self.lower_bound(file, path)?;
         Ok((number < self.count && self.path(file, number)? == path).then_some(number))

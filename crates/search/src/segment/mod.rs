@@ -1,6 +1,7 @@
-//! Segments: immutable parts of an index, each in one file.
+//! Segments: the immutable parts of an index.
 //!
-//! A **segment** knows some files: their paths, stamps and hashes, and in which of their blocks each trigram occurs.
+//! A segment holds a table of files (paths, stamps, hashes), a posting list for each trigram in them, and the
+//! **tombstones** of files that earlier segments know and that are gone.
 
 mod files;
 #[cfg(any(test, fuzzing))]

@@ -1,8 +1,8 @@
-//! Files of sections whose every page has a checksum.
+//! Index files: named sections, with a checksum for each page.
 //!
-//! A file is a row of sections, then a directory of them, then a checksum for each page of all that, then a footer.
-//! What is read is checked page by page, once, when it is first touched: a torn, flipped or foreign file is never
-//! trusted, and a look-up need not read the whole file to know.
+//! A file is a sequence of sections, then a directory of them, then one checksum for each page of all that, then a
+//! footer. A page is checked once, when it is first touched. So a torn (half-written), corrupt or foreign file is
+//! never trusted, and a lookup need not read the whole file to be sure of that.
 
 use std::{
     fs::File,
@@ -25,14 +25,14 @@ use crate::plain_file::create_private;
 pub(crate) mod fuzzing;
 
 const PAGE: usize = 1 << 14;
-/// Changes with the format: what another version wrote is foreign.
+/// The format's version: it changes with every change of the layout, so that files of other versions are refused.
 const MAGIC: [u8; 8] = *b"PINTLE\x00\x01";
 const FOOTER: usize = 32;
 
-/// The name of a section.
+/// The number that identifies a section.
 pub(crate) type Section = u32;
 
-/// The file is not as it was written.
+/// The file is torn, corrupt or foreign: its bytes are not those that a build wrote for this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the index is torn or foreign")]
 pub(crate) struct Torn;
@@ -43,14 +43,14 @@ impl Torn {
     }
 }
 
-/// Writes such a file.
+/// Writes an index file.
 pub(crate) struct PagedWriter {
     out: BufWriter<File>,
     page: Vec<u8>,
     checksums: Vec<u8>,
     written: u64,
     sections: Vec<(Section, Range<u64>)>,
-    /// The section that is being written, and where it began.
+    /// The section that is being written, and the offset of its start.
     open: Option<(Section, u64)>,
 }
 
@@ -67,10 +67,10 @@ impl PagedWriter {
         })
     }
 
-    /// Begins a section; what is written from now on belongs to it.
+    /// Begins a section. Everything that is written from now on belongs to it.
     pub(crate) fn begin(&mut self, section: Section) -> io::Result<()> {
         self.end_section();
-        // Sections start at multiples of eight.
+        // Sections are aligned to eight bytes.
         let padding = self.written.next_multiple_of(8) - self.written;
         self.write_all(&[0; 8][..padding as usize])?;
         self.open = Some((section, self.written));
@@ -83,12 +83,12 @@ impl PagedWriter {
         }
     }
 
-    /// How many bytes were written since the section began.
+    /// How many bytes the current section has so far.
     pub(crate) fn section_length(&self) -> u64 {
         self.open.map_or(0, |(_, start)| self.written - start)
     }
 
-    /// Ends the file and tells its seal: a number that no other file has.
+    /// Ends the file and returns its **seal**: the checksum of all page checksums, which identifies the file.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.end_section();
         let directory = self.written;
@@ -135,7 +135,8 @@ impl Write for PagedWriter {
     }
 }
 
-/// The first number within a range for which a condition does not hold, if it holds for all before and none after.
+/// Binary search: the first number within a range for which `holds` is false. It must be true for all numbers before
+/// that one and false for all after it.
 pub(crate) fn partition_point(
     within: Range<usize>,
     holds: impl Fn(usize) -> Result<bool, Torn>,
@@ -152,27 +153,27 @@ pub(crate) fn partition_point(
     Ok(low)
 }
 
-/// Such a file, mapped.
+/// An index file, memory-mapped.
 pub(crate) struct PagedFile {
     map: Mmap,
     file: Arc<File>,
-    /// Its length and when it was last written to.
+    /// The length and modification time at the time of mapping.
     written: (u64, Option<SystemTime>),
     sections: Vec<(Section, Range<usize>)>,
-    /// How many bytes the pages have.
+    /// The length of all pages together.
     data: usize,
-    /// One bit a page: whether its checksum was found right.
+    /// A bitmap of the pages whose checksum was verified.
     checked: Vec<AtomicU64>,
 }
 
 impl PagedFile {
-    /// Maps an open file, which must have a seal. An error of kind `InvalidData` tells that it is torn or foreign; any
-    /// other error says nothing about what is in it.
+    /// Maps an open file, whose seal must be `seal`. An error of kind `InvalidData` means that the file is torn or
+    /// foreign; any other error says nothing about its content.
     pub(crate) fn map(file: Arc<File>, seal: u64) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let written = (metadata.len(), metadata.modified().ok());
-        // SAFETY: index files are private to the state folder, written once under another name and never changed
-        // in offset by this program. If something else does that, `is_unmodified` tells before the next use.
+        // SAFETY: index files are private to the state folder, written once under another name and never changed in
+        // place by this program. If another program changes one, `is_unmodified` reports it before the next use.
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&*file)? };
         Self::check(map, file, written, seal).map_err(Torn::into_error)
@@ -196,7 +197,7 @@ impl PagedFile {
         if data.div_ceil(PAGE).checked_mul(8).and_then(|table| table.checked_add(data)) != Some(body) {
             return Err(Torn);
         }
-        // The checksum of all checksums tells whether this is the file that is meant.
+        // The seal shows whether this is the very file that the manifest names.
         if number(body + 24)? as u64 != seal || xxh3_64(&map[data..body + 24]) != seal {
             return Err(Torn);
         }
@@ -221,14 +222,14 @@ impl PagedFile {
         Ok(opened)
     }
 
-    /// Whether nobody has cut the file or written to it since. To be asked before each use: a map must not be touched
-    /// beyond the end of its file, and a page is checked but once.
+    /// Whether the file has neither been truncated nor written to since it was mapped. Callers must ask before each
+    /// search: reading a map beyond the end of its file raises SIGBUS, and a page's checksum is verified only once.
     pub(crate) fn is_unmodified(&self) -> io::Result<bool> {
         let metadata = self.file.metadata()?;
         Ok((metadata.len(), metadata.modified().ok()) == self.written)
     }
 
-    /// Reads every page. An error of kind `InvalidData` tells that one is not as it was written.
+    /// Verifies the checksum of every page. An error of kind `InvalidData` means that one does not match.
     pub(crate) fn verify_checksums(&self) -> io::Result<()> {
         if !self.is_unmodified()? {
             return Err(Torn.into_error());
@@ -236,17 +237,16 @@ impl PagedFile {
         self.bytes(0..self.data).map(drop).map_err(Torn::into_error)
     }
 
-    /// How many bytes the file has.
     pub(crate) fn length(&self) -> u64 {
         self.written.0
     }
 
-    /// Where a section lies; an empty range if there is none.
+    /// The range of a section, or an empty range if the file has no such section.
     pub(crate) fn section(&self, section: Section) -> Range<usize> {
         self.sections.iter().find(|(name, _)| *name == section).map_or(0..0, |(_, range)| range.clone())
     }
 
-    /// The bytes of a range, once they are found to be what was written.
+    /// Returns the bytes of a range after verifying the checksums of its pages.
     pub(crate) fn bytes(&self, range: Range<usize>) -> Result<&[u8], Torn> {
         if range.start > range.end || range.end > self.data {
             return Err(Torn);
@@ -265,7 +265,7 @@ impl PagedFile {
         Ok(&self.map[range])
     }
 
-    /// A part of a section.
+    /// A range within a section.
     pub(crate) fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], Torn> {
         let start = section.start.checked_add(part.start).ok_or(Torn)?;
         let end = section.start.checked_add(part.end).ok_or(Torn)?;
@@ -275,7 +275,6 @@ impl PagedFile {
         self.bytes(start..end)
     }
 
-    /// The `index`th 32-bit number of a section.
     pub(crate) fn number(&self, section: &Range<usize>, index: usize) -> Result<u32, Torn> {
         let start = index.checked_mul(4).ok_or(Torn)?;
         let bytes = self.part(section, start..start + 4)?;

@@ -1,4 +1,4 @@
-//! The part of a segment that text searches use: files, blocks and trigrams.
+//! The part of a segment that answers text searches: the file table, the blocks and the posting lists.
 
 use std::{
     fs::File,
@@ -17,40 +17,40 @@ use pintle_root::scan::{Passed, PassedOver};
 
 const LINES: Section = 10;
 const POSTING_LISTS: Section = 11;
-/// Each trigram with the range where its list begins, four bytes each, and at last the range where the last one ends. They
-/// lie side by side so that one page tells both.
+/// Each trigram with the offset of its posting list, four bytes each, and at the end the offset where the last list
+/// ends. Both numbers are in the same record, so that a lookup touches (and verifies) one page for them.
 const TRIGRAMS: Section = 12;
-/// Every so manieth trigram. Those between two samples nearly always lie in one page.
+/// Every 512th trigram. A lookup does a binary search here first, and then touches one page of `TRIGRAMS`.
 const SAMPLES: Section = 17;
 const SAMPLED: usize = 512;
-/// Files that must be searched whole.
+/// The files that every search scans whole.
 const SCAN_WHOLE: Section = 14;
 
-/// Paths that earlier segments know and that are gone.
+/// The paths of files that earlier segments know and that are gone.
 const TOMBSTONES: Section = 15;
-/// What the walk passed over.
+/// How many files the walk skipped, by folder and reason.
 const SKIPPED: Section = 16;
 
-/// What a segment says besides its files.
+/// What a segment stores besides its files.
 #[derive(Default)]
 pub(crate) struct SegmentMetadata<'a> {
     pub(crate) removed: &'a [Vec<u8>],
     pub(crate) passed: Option<&'a PassedOver>,
 }
 
-/// What a segment is made of.
+/// What a segment is written from.
 pub(crate) struct SegmentContent<'a> {
     pub(crate) files: FileTableWriter,
-    /// The number of the line that each block begins with.
+    /// The number of each block's first line.
     pub(crate) lines: &'a [u32],
-    /// The files that must be searched whole.
+    /// The files that every search scans whole.
     pub(crate) whole: &'a [u32],
     pub(crate) metadata: &'a SegmentMetadata<'a>,
-    /// The trigrams.
+    /// The postings, as sorted runs.
     pub(crate) runs: &'a [Run],
 }
 
-/// Writes a segment.
+/// Writes a segment and returns its seal.
 pub(crate) fn write_text_segment(
     path: &Path,
     content: SegmentContent<'_>,
@@ -68,7 +68,7 @@ pub(crate) fn write_text_segment(
     out.begin(TOMBSTONES)?;
     for path in metadata.removed {
         out.write_all(path)?;
-        // No path holds it.
+        // A NUL ends the path: no path contains one.
         out.write_all(&[0])?;
     }
     if let Some(passed) = metadata.passed {
@@ -107,7 +107,7 @@ fn write_numbers(numbers: impl Iterator<Item = u32>, out: &mut PagedWriter) -> i
     Ok(())
 }
 
-/// A segment, opened.
+/// A segment that is open for reading.
 pub(crate) struct TextSegment {
     file: PagedFile,
     files: FileTable,
@@ -140,33 +140,31 @@ impl TextSegment {
         &self.files
     }
 
-    /// What is known of a file.
     pub(crate) fn known(&self, number: u32) -> io::Result<FileRecord> {
         self.files.file(&self.file, number).map_err(Torn::into_error)
     }
 
-    /// The path of a file.
     pub(crate) fn path(&self, number: u32) -> io::Result<&[u8]> {
         self.files.path(&self.file, number).map_err(Torn::into_error)
     }
 
-    /// The number of the line that a block begins with, from 0.
+    /// The number of a block's first line, from 0.
     pub(crate) fn first_line(&self, block: u32) -> Result<u32, Torn> {
         self.file.number(&self.lines, block as usize)
     }
 
-    /// The files that must be searched whole.
+    /// The files that every search scans whole.
     pub(crate) fn scan_whole_files(&self) -> Result<Vec<u32>, Torn> {
         (0..self.whole.len() / 4).map(|index| self.file.number(&self.whole, index)).collect()
     }
 
-    /// The paths of earlier segments that are gone.
+    /// The paths of files that earlier segments know and that are gone.
     pub(crate) fn tombstones(&self) -> Result<Vec<Vec<u8>>, Torn> {
         let bytes = self.file.bytes(self.file.section(TOMBSTONES))?;
         Ok(bytes.split_inclusive(|byte| *byte == 0).map(|path| path[..path.len() - 1].to_vec()).collect())
     }
 
-    /// What the walk passed over, if it went over the whole root.
+    /// How many files the walk skipped; `None` if the walk did not cover the whole root.
     pub(crate) fn skipped(&self) -> Result<Option<PassedOver>, Torn> {
         let section = self.file.section(SKIPPED);
         let Some((_, mut rest)) = self.file.bytes(section)?.split_last() else { return Ok(None) };
@@ -181,9 +179,10 @@ impl TextSegment {
         Ok(Some(passed))
     }
 
-    /// Where the list of the blocks that a trigram occurs in lies; nowhere if the trigram occurs in none.
+    /// The range of a trigram's posting list; `None` if no block contains the trigram.
     pub(crate) fn find_postings(&self, trigram: Trigram) -> Result<Option<Range<usize>>, Torn> {
-        // Samples tell in which page to look: each page that is touched must be checked.
+        // The samples narrow the search to one page of trigrams, because the checksum of every page that is touched
+        // must be verified.
         let samples = 0..self.samples.len() / 4;
         let sample =
             partition_point(samples, |sample| Ok(self.file.number(&self.samples, sample)? <= trigram))?;
@@ -200,7 +199,7 @@ impl TextSegment {
         if start < end { Ok(Some(start..end)) } else { Err(Torn) }
     }
 
-    /// The list that lies at a range.
+    /// Opens the posting list at a range that `find_postings` returned.
     pub(crate) fn posting_list(&self, range: Range<usize>) -> Result<PostingList<'_>, Torn> {
         PostingList::read(self.file.part(&self.posting_lists, range)?, self.files.blocks()).ok_or(Torn)
     }

@@ -1,22 +1,17 @@
-//! Lists of block numbers as bits.
+//! The encoding of posting lists: ascending block numbers as bits.
 //!
-//! A list is written in whichever way is shorter: as a bitmap of all blocks, or as the gaps between its members in
-//! exponential Golomb code, whose parameter is chosen for each list. The occurrences of a trigram come in bursts (the
-//! blocks of one file, the files of one folder), and this code takes long gaps more calmly than Rice's.
+//! A posting list is written in whichever way is shorter: as a bitmap of all blocks, or as the gaps between its
+//! numbers in exponential Golomb code with a parameter for each list. A trigram occurs in bursts (the blocks of one
+//! file, the files of one folder), and long gaps between bursts take fewer bits in this code than in Rice code.
 
 use std::ops::Range;
 
-use pintle_ranked::bits::{BitWriter, push_varint, take_varint};
-
-#[cfg(any(test, fuzzing))]
-pub(crate) mod fuzzing;
-
-/// The parameter that stands for a bitmap.
+/// The value in place of a Golomb parameter that marks a bitmap.
 const BITMAP: u8 = 63;
 /// No gap between 32-bit numbers needs a larger parameter.
 const LARGEST_PARAMETER: u8 = 31;
 
-/// Appends a list: ascending numbers, each below `bound`. A list is never empty.
+/// Appends a posting list: ascending block numbers, each below `bound`. The list must not be empty.
 pub(crate) fn encode(list: &[u32], bound: u32, out: &mut Vec<u8>) {
     push_varint(out, list.len() as u64);
     let parameter = best_parameter(list, bound);
@@ -37,15 +32,16 @@ pub(crate) fn encode(list: &[u32], bound: u32, out: &mut Vec<u8>) {
         let lifted = u64::from(gap) + (1 << parameter);
         let width = 63 - lifted.leading_zeros();
         let zeros = width - u32::from(parameter);
-        // A one after as many zeros as the number is wider than the least, then the number without its first one.
+        // Exponential Golomb: one zero for each bit beyond the parameter's width, a one, then the number without its
+        // highest bit.
         bits.put(1 << zeros, zeros + 1);
         bits.put(lifted & !(1 << width), width);
     }
     *out = bits.into_bytes();
 }
 
-/// A list as it lies in the index, read window by window. Whatever the bytes are, reading them ends, and gives
-/// numbers below the bound.
+/// An encoded posting list, decoded window by window. Corrupt bytes are safe: decoding always ends, and every number
+/// that it returns is below the bound.
 pub(crate) struct PostingList<'a> {
     bound: u32,
     numbers: Numbers<'a>,
@@ -56,20 +52,20 @@ enum Numbers<'a> {
     Gaps(Gaps<'a>),
 }
 
-/// Gaps that have been read up to a position.
+/// The decoding state of a list of gaps.
 struct Gaps<'a> {
     parameter: u8,
     bits: BitReader<'a>,
-    /// How many numbers are not read yet.
+    /// How many numbers are still to be decoded.
     left: u32,
-    /// The least that the next one can be.
+    /// The smallest possible next number.
     least: u64,
-    /// One that was read and lies beyond the window.
+    /// A number that was decoded but lies beyond the last window.
     ahead: Option<u32>,
 }
 
 impl<'a> PostingList<'a> {
-    /// `None` if that is not a list.
+    /// Returns `None` if the bytes are not a posting list.
     pub(crate) fn read(bytes: &'a [u8], bound: u32) -> Option<Self> {
         let mut rest = bytes;
         let count = u32::try_from(take_varint(&mut rest)?).ok()?;
@@ -85,7 +81,8 @@ impl<'a> PostingList<'a> {
         (count <= bound).then_some(Self { bound, numbers })
     }
 
-    /// Calls for each number within a window, ascending. No window begins before the last one's end.
+    /// Calls `found` for each number within the window, ascending. A window must not begin before the end of the
+    /// previous one.
     pub(crate) fn each(&mut self, window: Range<u32>, mut found: impl FnMut(u32)) {
         let window = window.start..window.end.min(self.bound);
         match &mut self.numbers {
@@ -117,7 +114,8 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// Those of `candidates`, ascending and within a window, that are in the list.
+    /// Intersection: keeps those candidates that are in the list. The candidates must be ascending and within the
+    /// window.
     pub(crate) fn retain(&mut self, window: Range<u32>, candidates: &mut Vec<u32>) {
         match &mut self.numbers {
             Numbers::Bitmap(bitmap) => candidates.retain(|number| {
@@ -132,7 +130,7 @@ impl<'a> PostingList<'a> {
                     }
                     number == Some(*candidate)
                 });
-                // It may be one of the next window's, if the candidates ended early.
+                // If the candidates ran out early, the number that was decoded last may belong to the next window.
                 gaps.ahead = gaps.ahead.or(number);
             }
         }
@@ -140,7 +138,7 @@ impl<'a> PostingList<'a> {
 }
 
 impl Gaps<'_> {
-    /// The next number, if it is below a bound.
+    /// The next number, if it is below `bound`.
     fn next_below(&mut self, bound: u32) -> Option<u32> {
         let number = match self.ahead.take() {
             Some(number) => number,
@@ -151,7 +149,7 @@ impl Gaps<'_> {
                     return None;
                 };
                 self.least = number + 1;
-                // Beyond all bounds is beyond this one.
+                // A number that overflows 32 bits is beyond every bound.
                 u32::try_from(number).unwrap_or(u32::MAX)
             }
         };
@@ -163,7 +161,7 @@ impl Gaps<'_> {
     }
 }
 
-/// The numbers of blocks between the members, before the first one too.
+/// The gap before each number: how many blocks lie between it and the previous one.
 fn gaps(list: &[u32]) -> impl Iterator<Item = u32> {
     let mut next = 0;
     list.iter().map(move |&number| {
@@ -173,7 +171,7 @@ fn gaps(list: &[u32]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// How long the gaps are in bits.
+/// The length of the encoded gaps, in bits.
 fn gap_bits(list: &[u32], parameter: u8) -> usize {
     gaps(list).map(|gap| gap_width(gap, parameter)).sum()
 }
@@ -183,7 +181,7 @@ fn gap_width(gap: u32, parameter: u8) -> usize {
     2 * width + 1 - usize::from(parameter)
 }
 
-/// The parameter that makes the list short, judged by a part of it.
+/// The parameter with the shortest encoding, estimated from a sample out of the middle of the list.
 fn best_parameter(list: &[u32], bound: u32) -> u8 {
     const JUDGED: usize = 192;
     let mean = bound / list.len() as u32;
@@ -198,6 +196,31 @@ fn best_parameter(list: &[u32], bound: u32) -> u8 {
     (guess.saturating_sub(3)..=(guess + 1).min(LARGEST_PARAMETER)).min_by_key(length).unwrap_or(guess)
 }
 
+struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    held: u64,
+    count: u32,
+}
+
+impl BitWriter<'_> {
+    /// Writes at most 32 bits, the lowest first.
+    fn put(&mut self, bits: u64, width: u32) {
+        self.held |= bits << self.count;
+        self.count += width;
+        while self.count >= 8 {
+            self.out.push(self.held as u8);
+            self.held >>= 8;
+            self.count -= 8;
+        }
+    }
+
+    fn finish(self) {
+        if self.count > 0 {
+            self.out.push(self.held as u8);
+        }
+    }
+}
+
 struct BitReader<'a> {
     bytes: &'a [u8],
     held: u64,
@@ -205,7 +228,7 @@ struct BitReader<'a> {
 }
 
 impl BitReader<'_> {
-    /// Holds at least 56 bits, or all that there are.
+    /// Refills until at least 56 bits are held, or the input has ended.
     fn fill(&mut self) {
         if let Some((eight, _)) = self.bytes.split_first_chunk::<8>() {
             self.held |= u64::from_le_bytes(*eight) << self.count;
@@ -222,7 +245,7 @@ impl BitReader<'_> {
         }
     }
 
-    /// One gap. At most 32 zeros, a one and 32 bits, so two fills.
+    /// Decodes one gap. It has at most 32 zeros, a one and 32 bits, so two refills are enough.
     fn gap(&mut self, parameter: u8) -> Option<u64> {
         self.fill();
         let zeros = self.held.trailing_zeros();
@@ -248,6 +271,29 @@ impl BitReader<'_> {
     }
 }
 
+/// Appends a number as a varint (LEB128): seven bits a byte.
+pub(crate) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Takes a varint off the front.
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -260,7 +306,7 @@ mod tests {
         found
     }
 
-    /// Windows that cover all below a bound.
+    /// Windows that together cover all numbers below `bound`.
     fn windows(mut cuts: Vec<u32>, bound: u32) -> Vec<Range<u32>> {
         cuts.extend([0, bound]);
         cuts.sort_unstable();

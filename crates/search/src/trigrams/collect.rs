@@ -1,8 +1,8 @@
-//! Collecting which trigrams occur in which blocks, for one span of the corpus at a time.
+//! Collects which trigrams occur in which blocks, one span of the corpus at a time.
 //!
-//! A **span** is a part of the corpus with few enough blocks for a 16-bit number. What it holds is sorted in memory
-//! and written out as a **run**: for each first byte a bucket of trigrams with their blocks, as gaps. All runs together
-//! are the postings of the corpus.
+//! A **span** is a part of the corpus with so few blocks that 16 bits can number them. Its postings (pairs of trigram
+//! and block) are sorted in memory and written out as a sorted **run**: for each first byte a bucket of trigrams with
+//! their blocks, as gaps. This is the first half of an external sort; `merge` is the second.
 
 use std::{
     fs::File,
@@ -16,24 +16,24 @@ use pintle_ranked::bits::push_varint;
 use super::{TRIGRAMS, Trigram};
 use crate::plain_file::create_private;
 
-/// What stands before the first byte of a block.
+/// The bytes that are assumed before the first byte of a block: a line starts there.
 const LINE_START: Trigram = 0x0a_0a_0a;
 
-/// No match crosses the end of a line, so no search asks for such a trigram.
+/// Whether a trigram crosses the end of a line. No match does, so no query asks for such a trigram.
 fn crosses_lines(trigram: Trigram) -> bool {
     trigram.to_be_bytes()[1..].contains(&b'\n')
 }
 
-/// Gathers the trigrams of blocks.
+/// Collects the trigrams of blocks into postings.
 pub(crate) struct Collector {
-    /// One bit a trigram: whether it was met in the present block.
+    /// A bitmap of the trigrams of the current block, so that each is recorded once.
     seen: Box<[u64; TRIGRAMS / 64]>,
-    /// The trigrams of the present block.
+    /// The distinct trigrams of the current block.
     met: Vec<Trigram>,
     count: usize,
-    /// The last bytes.
+    /// The last three bytes that were added.
     last: Trigram,
-    /// By first byte: the other two and the block's number in the span.
+    /// Postings by the trigram's first byte: its other two bytes, then the block's number in the span.
     buckets: Vec<Vec<u32>>,
     sorted: Vec<u32>,
 }
@@ -51,7 +51,7 @@ impl Collector {
         }
     }
 
-    /// Adds text to the present block. It continues what was added last.
+    /// Adds text to the current block. It continues the text that was added last.
     pub(crate) fn add(&mut self, text: &[u8]) {
         if self.met.len() < self.count + text.len() {
             self.met.resize(self.count + text.len(), 0);
@@ -71,7 +71,7 @@ impl Collector {
         self.count += count;
     }
 
-    /// Ends the present block, whose number in the span is given; the next one begins with a new line.
+    /// Ends the current block, which is the span's `block`th. The next block begins at a line start.
     pub(crate) fn end_block(&mut self, block: u16) {
         for &trigram in &self.met[..self.count] {
             self.seen[trigram as usize / 64] = 0;
@@ -83,7 +83,7 @@ impl Collector {
         self.last = LINE_START;
     }
 
-    /// Writes the run and forgets the span, whose first block has the number `first_block` in the corpus.
+    /// Writes the span's postings as a run and clears them. The span's first block is the corpus's `first_block`th.
     pub(crate) fn write_run(&mut self, path: PathBuf, first_block: u32) -> io::Result<Run> {
         let mut out = BufWriter::with_capacity(1 << 18, create_private(&path)?);
         let mut bytes = Vec::new();
@@ -116,7 +116,8 @@ impl Collector {
     }
 }
 
-/// Sorts numbers. Those of a bucket come in the order of their lower halves, so two passes over the upper one do.
+/// A radix sort by the upper halves. The postings of a bucket arrive ordered by their lower halves, and the sort is
+/// stable, so two passes over the upper half are enough.
 fn sort(numbers: &mut Vec<u32>, scratch: &mut Vec<u32>) {
     if numbers.len() < 2000 {
         numbers.sort_unstable();
@@ -141,10 +142,10 @@ fn sort(numbers: &mut Vec<u32>, scratch: &mut Vec<u32>) {
     }
 }
 
-/// The postings of a span, in a file.
+/// The sorted postings of one span, in a temporary file.
 pub(crate) struct Run {
     path: PathBuf,
-    /// Where the bucket of each first byte starts; the last one's end.
+    /// The offset of each first byte's bucket, and the end of the last one.
     starts: Vec<u64>,
     pub(super) first_block: u32,
 }

@@ -1,4 +1,4 @@
-//! From the runs of all spans to the postings of the corpus.
+//! Merges the sorted runs of all spans into the posting lists of the corpus.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -7,16 +7,16 @@ use pintle_ranked::bits::take_varint;
 use super::{Trigram, codec::encode, collect::Run};
 use crate::ordered::run_in_order;
 
-/// The postings of the trigrams with one first byte.
+/// The posting lists of all trigrams with the same first byte.
 #[derive(Default)]
 pub(crate) struct Merged {
-    /// Each trigram with the offset of its list in `lists`.
+    /// Each trigram, with the offset of its posting list in `posting_lists`.
     pub(crate) trigrams: Vec<(Trigram, u32)>,
     pub(crate) posting_lists: Vec<u8>,
 }
 
-/// Merges the runs, whose spans are in the order of their blocks, and hands over what belongs to each first byte in
-/// turn. `threads` work on it; the results are taken in order.
+/// Merges the runs, which must be in the order of their blocks, and calls `take` with the posting lists of each first
+/// byte in turn. The buckets are merged on `threads` threads.
 pub(crate) fn merge(
     runs: &[Run],
     blocks: u32,
@@ -25,13 +25,41 @@ pub(crate) fn merge(
     mut take: impl FnMut(Merged) -> io::Result<()>,
 ) -> io::Result<()> {
     let files = runs.iter().map(Run::open).collect::<io::Result<Vec<_>>>()?;
-    let work = |_: &mut (), first_byte: usize| match has_ended() {
-        true => Err(io::ErrorKind::Interrupted.into()),
-        false => merge_bucket(runs, &files, first_byte, blocks),
-    };
-    // What is merged and not yet taken stays small.
-    let ahead = 2 * threads;
-    run_in_order(&mut vec![(); threads], 256, ahead, work, |merged| take(merged?).map(|()| true)).map(drop)
+    let next = Mutex::new(0);
+    std::thread::scope(|scope| {
+        // Back-pressure: the channel is bounded, so a worker that is ahead waits instead of filling memory.
+        let (sender, receiver) = std::sync::mpsc::sync_channel(threads);
+        for _ in 0..threads {
+            let (sender, next, files) = (sender.clone(), &next, &files);
+            scope.spawn(move || {
+                loop {
+                    let first_byte = {
+                        let mut next = next.lock();
+                        *next += 1;
+                        *next - 1
+                    };
+                    if first_byte > 255 || has_ended() {
+                        return;
+                    }
+                    let merged = merge_bucket(runs, files, first_byte, blocks);
+                    if sender.send((first_byte, merged)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = std::collections::BTreeMap::new();
+        let mut expected = 0;
+        for (first_byte, merged) in receiver {
+            waiting.insert(first_byte, merged);
+            while let Some(merged) = waiting.remove(&expected) {
+                take(merged?)?;
+                expected += 1;
+            }
+        }
+        if expected == 256 { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+    })
 }
 
 fn merge_bucket(runs: &[Run], files: &[File], first_byte: usize, blocks: u32) -> io::Result<Merged> {
@@ -63,7 +91,7 @@ fn merge_bucket(runs: &[Run], files: &[File], first_byte: usize, blocks: u32) ->
     Ok(merged)
 }
 
-/// A offset in one bucket of one run.
+/// A read position in one bucket of one run.
 struct RunCursor<'a> {
     rest: &'a [u8],
     key: u32,
@@ -71,7 +99,7 @@ struct RunCursor<'a> {
 }
 
 impl RunCursor<'_> {
-    /// Reads the next key; false at the end.
+    /// Reads the next key. Returns false at the end.
     fn advance(&mut self) -> bool {
         match take_varint(&mut self.rest) {
             Some(step) => self.key += step as u32,
@@ -80,7 +108,7 @@ impl RunCursor<'_> {
         true
     }
 
-    /// Reads the blocks of the present key.
+    /// Appends the blocks of the current key.
     fn append_blocks(&mut self, list: &mut Vec<u32>) -> Option<()> {
         let count = take_varint(&mut self.rest)?;
         let mut next = self.first_block;

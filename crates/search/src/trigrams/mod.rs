@@ -1,4 +1,7 @@
-//! Trigrams: three bytes in a row, within one line.
+//! Trigrams and their posting lists.
+//!
+//! A trigram is three bytes in a row within one line. The index stores, for each trigram, a posting list of the
+//! blocks that contain it.
 
 pub(crate) mod codec;
 mod collect;
@@ -7,10 +10,10 @@ mod merge;
 pub(crate) use collect::{Collector, Run};
 pub(crate) use merge::merge;
 
-/// Three bytes, the first one highest.
+/// A trigram as a number: the first byte is the highest of the lower three.
 pub(crate) type Trigram = u32;
 
-/// How many trigrams there can be.
+/// How many different trigrams there are.
 pub(crate) const TRIGRAMS: usize = 1 << 24;
 
 pub(crate) fn trigram(bytes: [u8; 3]) -> Trigram {
