@@ -237,18 +237,18 @@ fn files_over_the_limit_are_left_out_wherever_it_is_set() {
 #[test]
 fn a_search_tells_if_the_index_was_built_for_another_limit() {
     let workspace = Workspace::indexed();
-    let told = ["of up to 134217728 bytes, not 50 as is set", "`pintle index`"];
+    let told = ["of up to 134217728 bytes, but the limit is set to 50", "`pintle index`"];
     for how in [&[][..], &["--fresh"], &["--json"], &["--match=words"], &["-C1"]] {
         let ended = workspace.run(&[&["search", "needle", "--max-file-bytes=50"], how].concat());
         assert_eq!(ended.code, Some(0), "{how:?}: {}", ended.errors);
         assert!(told.iter().all(|told| ended.errors.contains(told)), "{how:?}: {}", ended.errors);
         let ended = workspace.run(&[&["search", "needle"], how].concat());
-        assert!(!ended.errors.contains("as is set"), "{how:?}: {}", ended.errors);
+        assert!(!ended.errors.contains("the limit is set to"), "{how:?}: {}", ended.errors);
     }
     let ended = workspace.run(&["index", "--max-file-bytes=50"]);
     assert_eq!(ended.code, Some(0), "{}", ended.errors);
     let ended = workspace.run(&["search", "needle", "--max-file-bytes=50"]);
-    assert!(!ended.errors.contains("as is set"), "{}", ended.errors);
+    assert!(!ended.errors.contains("the limit is set to"), "{}", ended.errors);
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn without_a_state_folder_that_can_be_used_text_is_searched_all_the_same() {
     let checked = server.result("check_status", json!({}));
     let text = checked["capabilities"].as_array().expect("capabilities");
     assert!(text.contains(&json!({"name": "text search", "state": "works"})), "{checked}");
-    assert!(checked["warnings"].to_string().contains("built by itself"), "{checked}");
+    assert!(checked["warnings"].to_string().contains("built automatically"), "{checked}");
     server.finish();
 }
 

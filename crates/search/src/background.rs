@@ -1,7 +1,7 @@
-//! Builds that nobody asked for, while calls go on: the first one, which a search begins, and refreshes.
+//! Builds in the background: the first index, which a search starts, and refreshes.
 //!
-//! There is one at a time. It runs at low priority, so that searches that scan meanwhile are not held up, and ends when
-//! the server does; the lock of the store keeps it from other builds.
+//! At most one build runs at a time, at low priority, so that it does not slow down searches that scan meanwhile. It
+//! stops at shutdown. The lock of the store excludes builds by other processes.
 
 use std::{
     io,
@@ -17,14 +17,14 @@ use rustix::process::{getpriority_process, setpriority_process};
 
 use crate::build::{Built, Observer, Phase};
 
-/// How much lower the priority of a build is than that of calls, in steps of `nice`.
+/// How much the build's priority is lowered, in steps of `nice`.
 const NICE: i32 = 10;
-/// After a build that has failed, the next one is tried no sooner than this.
+/// After a failed build, the next one is not started sooner than this.
 const RETRY_DELAY: Duration = Duration::from_secs(60);
-/// How long the end of the server waits for a build to clean up. What it leaves is removed by the next one.
+/// How long shutdown waits for a build to clean up. The next build removes what remains.
 const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The build that is going on behind the calls, and what came of the last one.
+/// The build in the background, and the outcome of the last one.
 #[derive(Default)]
 pub(crate) struct Background {
     state: Mutex<BuildState>,
@@ -38,7 +38,7 @@ struct BuildState {
     last: Option<Outcome>,
 }
 
-/// How far a build is.
+/// The progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
     pub(crate) phase: Phase,
@@ -46,16 +46,16 @@ pub(crate) struct Progress {
     pub(crate) total: u64,
 }
 
-/// What came of a build that did not make an index.
+/// Why a build made no index.
 #[derive(Clone, Debug)]
 enum Outcome {
-    /// The tree is larger than what is indexed unasked.
+    /// The tree is larger than what is indexed automatically.
     Declined(String),
     Failed(String, Instant),
 }
 
 impl Background {
-    /// Begins a build, unless one is going on or the server is stopping.
+    /// Starts a build, unless one is running or the server is shutting down.
     pub(crate) fn begin(
         self: &Arc<Self>,
         work: impl FnOnce(&dyn Observer) -> io::Result<Built> + Send + 'static,
@@ -69,9 +69,9 @@ impl Background {
         }
         let background = Arc::clone(self);
         let run = move || {
-            // Whatever happens, nobody must wait for a build that is over.
+            // However the build ends, waiting callers must be woken up.
             let _guard = RunningGuard(&background);
-            // Threads that this one starts have its priority, too. Where it cannot be lowered, the build goes on.
+            // The threads of the build inherit this priority. If it cannot be lowered, the build runs all the same.
             if let Ok(priority) = getpriority_process(None) {
                 let _ = setpriority_process(None, (priority + NICE).min(19));
             }
@@ -89,7 +89,7 @@ impl Background {
         }
     }
 
-    /// The build that is going on.
+    /// The progress of the build that is running.
     pub(crate) fn progress(&self) -> Option<Progress> {
         self.state.lock().running
     }
@@ -102,7 +102,7 @@ impl Background {
         })
     }
 
-    /// Whether it is of no use to begin another build by now.
+    /// Whether another build should not be started now, because the last one failed or was declined.
     pub(crate) fn is_suspended(&self) -> bool {
         match &self.state.lock().last {
             None => false,
@@ -111,7 +111,7 @@ impl Background {
         }
     }
 
-    /// Waits for the next phase of a build, for its end, or for a while.
+    /// Waits for the next phase of the build, for its end, or for `longest`.
     pub(crate) fn wait(&self, longest: Duration) {
         let mut state = self.state.lock();
         if state.running.is_some() {
@@ -119,7 +119,7 @@ impl Background {
         }
     }
 
-    /// Ends the build.
+    /// Stops the build.
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
         let mut state = self.state.lock();
@@ -141,7 +141,7 @@ impl Observer for Background {
     }
 }
 
-/// Marks the end of a build.
+/// Marks the build as ended when it is dropped.
 struct RunningGuard<'a>(&'a Background);
 
 impl Drop for RunningGuard<'_> {

@@ -1,4 +1,4 @@
-//! Health: which searches work now, and what a person should see to.
+//! Health: which kinds of search work now, and what an operator should do about the others.
 
 use pintle_contract::{ErrorCode, Fault};
 use pintle_tool::CallContext;
@@ -8,24 +8,24 @@ use crate::{search::Search, snapshot::Watching, summary::Ready};
 /// The health of search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchHealth {
-    /// Each thing that search can do, by name, and whether it can do it now.
+    /// Each capability by name, and whether it works now.
     pub capabilities: Vec<(&'static str, WorkState)>,
-    /// What a person should see to.
+    /// Problems that an operator should see to.
     pub warnings: Vec<HealthWarning>,
 }
 
-/// Whether something works.
+/// Whether a capability works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkState {
     /// It works.
     Works,
-    /// It was not set up.
+    /// It is not set up.
     Off,
-    /// It is set up and does not work.
+    /// It is set up but does not work.
     Broken,
 }
 
-/// Something that a person should see to.
+/// A problem that an operator should see to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthWarning {
     /// What is wrong.
@@ -34,7 +34,7 @@ pub struct HealthWarning {
     pub remedy: String,
 }
 
-/// Checks search on the terms of a call.
+/// Checks search within the limits of a call.
 pub(crate) fn check(search: &Search, call: &CallContext) -> Result<SearchHealth, Fault> {
     let mut health = SearchHealth::default();
     match search.snapshot(call) {
@@ -50,7 +50,7 @@ pub(crate) fn check(search: &Search, call: &CallContext) -> Result<SearchHealth,
     if let Some(progress) = search.build_progress() {
         health.warn(
             format!("the index is being built in the background ({})", progress.phase.name()),
-            "nothing is to be done: text is searched meanwhile, words and symbols wait for it",
+            "wait for it: text searches work meanwhile, word and symbol searches start when their part is ready",
         );
     }
     health.add_watching(search.watching());
@@ -76,7 +76,7 @@ impl SearchHealth {
         }
     }
 
-    /// What works where there is no index that can be used, for the reason that `fault` names.
+    /// Adds what works without a usable index. `fault` is why there is none.
     fn add_searches_without_index(&mut self, search: &Search, fault: &Fault) {
         let state = if fault.code == ErrorCode::NoIndex { WorkState::Off } else { WorkState::Broken };
         let is_scanned = search.scans_without_index();
@@ -88,7 +88,7 @@ impl SearchHealth {
         if !is_built_by_next {
             let remedy = fault.hint.as_deref().unwrap_or("call index_build");
             let reason = search.why_unindexed().filter(|_| is_scanned);
-            let reason = reason.map(|reason| format!("no index is built by itself: {reason}"));
+            let reason = reason.map(|reason| format!("no index is built automatically: {reason}"));
             self.warn(reason.unwrap_or_else(|| fault.message.clone()), remedy);
         }
     }
@@ -100,8 +100,10 @@ impl SearchHealth {
             Watching::Walking(problem) => {
                 self.add("watching", WorkState::Broken);
                 self.warn(
-                    format!("changes from outside are looked for before each search: {problem}"),
-                    "raise fs.inotify.max_user_watches (sysctl), then start the server again",
+                    format!(
+                        "the root is walked before each search, because changes cannot be watched: {problem}"
+                    ),
+                    "raise fs.inotify.max_user_watches (sysctl), then restart the server",
                 );
             }
         }

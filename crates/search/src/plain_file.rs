@@ -1,7 +1,7 @@
-//! Opening and creating the files of an index.
+//! Opens and creates the files of an index.
 //!
-//! They are plain files in a folder of their own. What lies there under such a name and is none (a pipe, a link, a
-//! folder) was put there by somebody else: to wait for it, or to follow it, would be wrong.
+//! They are regular files in a private folder. A pipe, link or folder under one of their names was put there by
+//! something else. Opening it must neither block nor follow the link.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-/// Opens a plain file. An error of kind `InvalidData` tells that it is none.
+/// Opens a regular file. An error of kind `InvalidData` means that the path is something else.
 pub(crate) fn open_plain(path: &Path, access: OFlags) -> io::Result<File> {
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_none =
@@ -28,12 +28,13 @@ pub(crate) fn open_plain(path: &Path, access: OFlags) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(is_none()) }
 }
 
-/// Creates a file, where none may be, that only its owner may read: paths and words of private files are in an index.
+/// Creates a file that only its owner may read, because an index has paths and words of private files. The file must
+/// not exist.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Creates a folder, and those above it that are missing, which only their owner may enter.
+/// Creates a folder that only its owner may enter, and its missing parents.
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

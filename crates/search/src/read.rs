@@ -1,4 +1,4 @@
-//! Reading one file for the index: its hash, its lines, its trigrams.
+//! Reads a file for the index: its hash, its line numbers and its trigrams.
 
 use std::{
     fs::File,
@@ -23,30 +23,30 @@ pub(crate) struct FileReader {
     clocks: Clocks,
 }
 
-/// What came of a file, and when it was first seen as it was then.
+/// A file's record, and when it was first seen in that version.
 pub(crate) struct Inspected {
     pub(crate) file: FileRecord,
     pub(crate) seen: Option<Sighting>,
 }
 
-/// What came of a file of the index.
+/// A file as it goes into a segment.
 pub(crate) struct IndexedFile {
     pub(crate) file: FileRecord,
-    /// When it was first seen as it was read.
+    /// When the version that was read was first seen.
     pub(crate) seen: Option<Sighting>,
-    /// The number of the first line of each block.
+    /// The number of each block's first line.
     pub(crate) lines: Vec<u32>,
-    /// Whether its trigrams are known.
+    /// Whether its trigrams were collected.
     has_trigrams: bool,
 }
 
 impl IndexedFile {
-    /// Whether the file may have changed since it was read without its stamp showing it.
+    /// Whether the file is racily clean: it may have changed after it was read without getting another stamp.
     pub(crate) fn is_racy(&self) -> bool {
         self.file.stamp.is_unknown() && self.file.state != FileState::Unreadable
     }
 
-    /// The file was found to have the same content later, when it had this stamp.
+    /// Records that the file had the same content later, when it had this stamp. The stamp can then be trusted.
     pub(crate) fn confirm(&mut self, stamp: Stamp) {
         self.file.stamp = stamp;
         if self.has_trigrams {
@@ -55,16 +55,17 @@ impl IndexedFile {
     }
 }
 
-/// How much of a file is held in memory.
+/// How much of a file is held in memory at once.
 const WINDOW: usize = 1 << 20;
 
 impl FileReader {
-    /// Files over `limit` bytes are passed over.
+    /// Files over `limit` bytes are skipped.
     pub(crate) fn new(limit: u64) -> Self {
         Self { buffer: vec![0; WINDOW], limit, clocks: Clocks::default() }
     }
 
-    /// Reads a file which had `blocks` blocks when it was found, the first of which is the span's `first`th.
+    /// Reads a file and collects its trigrams. The file had `blocks` blocks when the walk found it, and the first of
+    /// them is the span's `first`th.
     pub(crate) fn index(
         &mut self,
         root: &Root,
@@ -77,14 +78,15 @@ impl FileReader {
         let inspected = self.open_and_read(root, path, Some(found), &mut lines, Some((collector, first)));
         let Inspected { mut file, seen } = inspected;
         let has_trigrams = file.state == FileState::Indexed && (blocks > 0 || file.stamp.size == 0);
-        // What has grown out of having no blocks is looked at in each search, and so is what may have changed since.
+        // No trigrams were collected for a file that had no blocks and has grown since, and those of a file that may
+        // have changed cannot be trusted. Every search scans such files whole.
         if file.state == FileState::Indexed && (file.stamp.is_unknown() || !has_trigrams) {
             file.state = FileState::ScanWhole;
         }
         IndexedFile { file, seen, lines, has_trigrams }
     }
 
-    /// Reads a file without its trigrams. `seen` is when it was seen before, and what stamp it had.
+    /// Reads a file without collecting trigrams. `seen` is when it was seen before, and its stamp then.
     pub(crate) fn inspect(&mut self, root: &Root, path: &[u8], seen: Option<Sighting>) -> Inspected {
         self.open_and_read(root, path, seen, &mut [], None)
     }
@@ -114,7 +116,7 @@ impl FileReader {
             false => self.read(&version.file, lines, collector),
         };
         let (state, hash) = outcome.unwrap_or((FileState::Unreadable, [0; 32]));
-        // Of a file that is too large nothing counts but its size, which is in its stamp.
+        // Nothing matters about a file that is too large except its size, and that is in the stamp.
         let is_trusted = is_too_large || (stamp.is_settled(reading, Some(seen)) && version.is_unchanged());
         let stamp = if is_trusted { stamp } else { stamp.unknown() };
         Inspected { file: FileRecord { stamp, hash, state, language }, seen: Some(seen) }
@@ -135,7 +137,8 @@ impl FileReader {
         if has_nul(&self.buffer[..length]) {
             return Ok((FileState::Binary, [0; 32]));
         }
-        // A larger file is read once more, so that its trigrams need not be taken back.
+        // A file that does not fit into the buffer is read twice: first to look for a NUL, so that no trigrams of a
+        // binary file must be removed again.
         if !is_small {
             while length > 0 {
                 length = fill(&mut file, &mut self.buffer)?;
@@ -146,7 +149,7 @@ impl FileReader {
             io::Seek::rewind(&mut file)?;
             length = fill(&mut file, &mut self.buffer)?;
         }
-        // What must be searched whole, or has no blocks, needs no trigrams.
+        // Trigrams are useless for a file that every search scans whole, and impossible without blocks.
         if state == FileState::ScanWhole || lines.is_empty() {
             collector = None;
         }
@@ -181,7 +184,7 @@ impl FileReader {
     }
 }
 
-/// ripgrep decodes what begins with this mark before it searches.
+/// Whether a text begins with a UTF-16 byte order mark (BOM). ripgrep decodes such files before it searches them.
 pub(crate) fn has_utf16_mark(text: &[u8]) -> bool {
     text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff")
 }
@@ -190,7 +193,7 @@ fn has_nul(text: &[u8]) -> bool {
     memchr(0, text).is_some()
 }
 
-/// Reads as much as there is and fits.
+/// Reads until the buffer is full or the file ends.
 fn fill(file: &mut &File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
@@ -217,7 +220,7 @@ mod tests {
         let first = reader.inspect(&root, b"a", None);
         assert!(first.file.stamp.is_unknown());
         let seen = first.seen.expect("it was seen");
-        // For as long as the clock that gave the time may show the same, the stamp says nothing.
+        // While the clock that gave the file its time may still show the same time, the stamp proves nothing.
         let just_seen =
             Sighting { at: std::time::Instant::now() + std::time::Duration::from_secs(600), ..seen };
         assert!(reader.inspect(&root, b"a", Some(just_seen)).file.stamp.is_unknown());
@@ -226,7 +229,7 @@ mod tests {
         }
         let again = reader.inspect(&root, b"a", Some(seen)).file;
         assert_eq!((again.stamp, again.hash), (seen.stamp, first.file.hash));
-        // One that has another stamp by now has to be seen again.
+        // After a change, the new version has to be seen for a step of the clock again.
         std::fs::write(folder.path().join("a"), "three\n").expect("writes");
         let changed = reader.inspect(&root, b"a", Some(seen));
         assert!(changed.file.stamp.is_unknown());

@@ -31,37 +31,37 @@ use crate::{
     tools::{self, IndexState},
 };
 
-/// What is searched, and where its index is kept.
+/// What is searched, and where the index is stored.
 pub struct SearchConfig {
-    /// The root.
+    /// The folder that is searched.
     pub root: PathBuf,
-    /// What callers may call the root by.
+    /// The names by which callers may refer to the root.
     pub root_name: RootName,
-    /// The state folder. Without one there is no index.
+    /// The folder for state outside the root. Without one there is no index.
     pub state_dir: Option<PathBuf>,
-    /// The largest file that is searched, in bytes.
+    /// Files over this size, in bytes, are not searched.
     pub max_file_bytes: u64,
-    /// What happens where there is no index.
+    /// What a search does if there is no index.
     pub indexing: Indexing,
-    /// The user's home folder: it is not indexed unasked.
+    /// The user's home folder, which is not indexed automatically.
     pub home: Option<PathBuf>,
 }
 
-/// What a search does where there is no index.
+/// What a search does if there is no index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Indexing {
-    /// It scans the files, and begins to build one in the background.
+    /// Scan the files, and build an index in the background.
     #[default]
     Auto,
-    /// It scans the files, and builds nothing: the process ends with the search.
+    /// Scan the files and build nothing, because the process ends with the search.
     ScanOnly,
-    /// It is refused until somebody has asked for an index.
+    /// Refuse to search until a caller has asked for an index.
     Manual,
 }
 
-/// Files are searched up to this size unless it is set otherwise.
+/// The default size limit: larger files are not searched.
 pub const DEFAULT_MAX_FILE_BYTES: u64 = 128 << 20;
-/// No larger limit can be set: blocks are counted in 16 bits.
+/// The highest size limit that can be set: the blocks of a file are numbered in 16 bits.
 pub const LARGEST_MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// The search toolset.
@@ -70,13 +70,13 @@ pub struct Search {
     root_name: RootName,
     index: Option<IndexHandle>,
     limit: u64,
-    /// The account of the index for callers that asked last.
+    /// Summaries of the current index, for the callers that asked last.
     summaries: Mutex<SummaryCache>,
     indexing: Indexing,
-    /// Why this root is not indexed unasked.
+    /// Why this root is not indexed automatically.
     auto_index_refusal: Option<&'static str>,
     background: Arc<Background>,
-    /// Whether the index was found to be damaged, and nothing was done about it yet.
+    /// Whether the index was found to be damaged and no rebuild has started yet.
     is_damaged: AtomicBool,
 }
 
@@ -85,7 +85,7 @@ struct IndexHandle {
     refresher: Arc<Refresher>,
 }
 
-/// A part of the index besides its text.
+/// A part of the index that ranked searches need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RankedPart {
     Words,
@@ -105,12 +105,12 @@ impl RankedPart {
 struct SummaryCache {
     of: Option<Arc<Index>>,
     by_scopes: Vec<(Scopes, Arc<Summary>)>,
-    /// What was passed over when it was last counted, for an index.
+    /// The skipped files as they were last counted, and the index that they were counted for.
     skipped: Option<(Arc<Index>, Arc<PassedOver>)>,
 }
 
 impl Search {
-    /// Gets ready to search. No index is opened before somebody asks for something.
+    /// Opens the root. The index is opened by the first call that needs it.
     pub fn open(config: SearchConfig) -> io::Result<Arc<Self>> {
         let root = Arc::new(Root::open(&config.root)?);
         let limit = config.max_file_bytes.min(LARGEST_MAX_FILE_BYTES);
@@ -132,22 +132,22 @@ impl Search {
         }))
     }
 
-    /// What callers may call the root by.
+    /// The names by which callers may refer to the root.
     pub(crate) fn root_name(&self) -> &RootName {
         &self.root_name
     }
 
-    /// The tools of search.
+    /// The tools of this toolset.
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn DynTool>> {
         tools::search_tools(self)
     }
 
-    /// The state of the index, for what the caller may read.
+    /// The state of the index, limited to what the caller may read.
     pub fn index_state(&self, call: &CallContext) -> Result<IndexState, Fault> {
         tools::index_state(self, call)
     }
 
-    /// Whether each kind of search works, and what is wrong with those that do not.
+    /// Whether each kind of search works, and what to do about those that do not.
     pub fn health(&self, call: &CallContext) -> Result<SearchHealth, Fault> {
         health::check(self, call)
     }
@@ -158,14 +158,15 @@ impl Search {
         std::time::SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_millis(manifest.built_at))
     }
 
-    /// A file was changed through the tools: searches that begin from now on see it.
+    /// Notes that a file was changed through the tools. Every search that begins after this call sees the change.
     pub fn note(&self, path: &WorkspacePath) {
         if let Some(handle) = &self.index {
             handle.refresher.note(path.as_str().trim_start_matches('/').as_bytes());
         }
     }
 
-    /// Anything may have changed, by a command that was run: searches that begin from now on see it.
+    /// Notes that any file may have changed, because a command was run. Every search that begins after this call sees
+    /// the changes.
     pub fn note_all(&self) {
         if let Some(handle) = &self.index {
             handle.refresher.note_all();
@@ -180,18 +181,19 @@ impl Search {
         self.limit
     }
 
-    /// The warning that an index was built with another limit on the size of files than is set now.
+    /// A warning if the index was built with another size limit than the one that is set now.
     pub(crate) fn other_limit(&self, snapshot: &Snapshot) -> Option<String> {
         let (is, should) = (snapshot.manifest.limit, self.limit);
-        (is != should)
-            .then(|| format!("the index was built for files of up to {is} bytes, not {should} as is set"))
+        (is != should).then(|| {
+            format!("the index was built for files of up to {is} bytes, but the limit is set to {should}")
+        })
     }
 
     pub(crate) fn watching(&self) -> Watching {
         self.index.as_ref().map_or(Watching::NotYet, |handle| handle.refresher.watching())
     }
 
-    /// The root as it is now.
+    /// A snapshot of the root as it is now.
     pub(crate) fn snapshot(&self, call: &CallContext) -> Result<Snapshot, Fault> {
         let handle = self.index_handle()?;
         self.snapshot_of(handle, call).map_err(|error| self.handle_error(error))
@@ -205,9 +207,10 @@ impl Search {
         snapshot
     }
 
-    /// What a search for text answers from: the index or, where there is none that can be used, the files alone.
+    /// A snapshot for a text search: of the index or, without a usable one, of the files alone, which are then
+    /// scanned.
     ///
-    /// `within` is where the files lie that are searched.
+    /// `within` restricts the files that are listed for a scan.
     pub(crate) fn snapshot_or_files(
         &self,
         within: Option<Within>,
@@ -227,7 +230,7 @@ impl Search {
         self.list_files(within, &|| call.has_ended())
     }
 
-    /// The files of the root, or of a part of it, to be looked into one by one.
+    /// A snapshot without an index, for a scan of the root or of a part of it.
     pub(crate) fn list_files(
         &self,
         within: Option<Within>,
@@ -239,12 +242,12 @@ impl Search {
             _ => {
                 let message = format!("the files of the root could not be listed: {error}");
                 storage_failed(message, &error)
-                    .hint("call again; if it stays, check free memory and the limit on open files")
+                    .hint("call again; if it fails again, check free memory and the limit on open files")
             }
         })
     }
 
-    /// Begins to build the first index behind the calls, or the parts that it lacks.
+    /// Starts to build the first index, or the parts that it lacks, in the background.
     pub(crate) fn build_in_background(&self) {
         let Some(handle) = &self.index else { return };
         if self.indexing != Indexing::Auto
@@ -256,7 +259,7 @@ impl Search {
         self.start_build(handle, Some(TreeLimit::AUTOMATIC), |_| None);
     }
 
-    /// Begins a build behind the calls, of what `within` tells or of the whole root.
+    /// Starts a build in the background, of the paths that `within` returns or of the whole root.
     fn start_build(
         &self,
         handle: &IndexHandle,
@@ -279,17 +282,17 @@ impl Search {
         });
     }
 
-    /// Whether text can be searched where there is no index.
+    /// Whether text can be searched without an index.
     pub(crate) fn scans_without_index(&self) -> bool {
         self.indexing != Indexing::Manual && self.check_root().is_ok()
     }
 
-    /// Whether an index that is missing is built by the next search.
+    /// Whether the next search starts to build a missing index.
     pub(crate) fn builds_by_itself(&self) -> bool {
         self.indexing == Indexing::Auto && self.check_root().is_ok() && self.why_unindexed().is_none()
     }
 
-    /// Why there is no index, and none will come by itself.
+    /// Why there is no index and none will be built automatically.
     pub(crate) fn why_unindexed(&self) -> Option<String> {
         match self.indexing {
             Indexing::Manual | Indexing::ScanOnly => None,
@@ -301,15 +304,15 @@ impl Search {
         }
     }
 
-    /// The build that is going on behind the calls.
+    /// The progress of the build in the background.
     pub(crate) fn build_progress(&self) -> Option<Progress> {
         self.background.progress()
     }
 
-    /// Waits until the index has a part, for as long as the caller does. Where no index is built by itself, nothing is
-    /// waited for.
+    /// Waits until a part of the index is built, or the call ends. If no index is built automatically, it returns at
+    /// once.
     pub(crate) fn wait_for(&self, part: RankedPart, call: &CallContext) -> Result<(), Fault> {
-        /// A build of another process gives no sign.
+        /// A build in another process sends no notification, so its manifest is polled.
         const PAUSE: Duration = Duration::from_millis(50);
         if self.indexing != Indexing::Auto {
             return Ok(());
@@ -320,7 +323,8 @@ impl Search {
                 RankedPart::Words => manifest.has_ranked().0,
                 RankedPart::Symbols => manifest.has_ranked().1,
             }),
-            // What cannot be read just now is told by the search; what is damaged is built anew.
+            // If the manifest cannot be read just now, the search reports that. If it is damaged, the index is
+            // rebuilt.
             Err(error) => error.kind() != io::ErrorKind::InvalidData && !is_unusable_folder(&error),
         };
         loop {
@@ -335,13 +339,13 @@ impl Search {
                 && let Some(reason) = self.why_unindexed()
             {
                 let message =
-                    format!("the index has no {}, and none is built by itself: {reason}", part.name());
+                    format!("the index has no {}, and none are built automatically: {reason}", part.name());
                 let hint = match self.index {
                     Some(_) => {
-                        "call index_build to build it all the same; literal and regex searches answer without it"
+                        "call index_build to build them; literal and regex searches work without an index"
                     }
                     None => {
-                        "name one outside the root with --state-dir (PINTLE_STATE_DIR); literal and regex searches answer without an index"
+                        "set one outside the root with --state-dir (PINTLE_STATE_DIR); literal and regex searches work without an index"
                     }
                 };
                 return Err(Fault::new(ErrorCode::NoIndex, message).hint(hint));
@@ -350,23 +354,23 @@ impl Search {
         }
     }
 
-    /// Builds an index that was found to be damaged anew, while calls go on.
+    /// Starts to rebuild the index in the background if a search has found it to be damaged.
     pub(crate) fn rebuild_if_damaged(&self) {
         if self.is_damaged.swap(false, Ordering::AcqRel) {
             self.refresh_in_background();
         }
     }
 
-    /// Brings what has changed into the index on disk, while searches go on.
+    /// Starts to merge the overlay into the index, in the background.
     fn refresh_in_background(&self) {
         let Some(handle) = &self.index else { return };
         let refresher = Arc::clone(&handle.refresher);
-        // What the kernel has told of need not be looked for. If the build fails, searches stay as slow as they are, and
-        // the next one tries again.
+        // The watcher has reported all changed paths, so the build need not walk the whole root. If the build fails,
+        // searches keep using the overlay, and the next one tries again.
         self.start_build(handle, None, move |observer| refresher.changed_paths(&|| observer.has_ended()));
     }
 
-    /// The same, or nothing if there is no index.
+    /// A snapshot of the root as it is now; `None` if there is no index.
     pub(crate) fn snapshot_if_any(&self, call: &CallContext) -> Result<Option<Snapshot>, Fault> {
         let Some(handle) = &self.index else { return Ok(None) };
         match handle.refresher.snapshot(&|| call.has_ended()) {
@@ -377,7 +381,7 @@ impl Search {
         }
     }
 
-    /// The account of what a caller may read.
+    /// Counts the files that a caller may read.
     pub(crate) fn summary(&self, snapshot: &Snapshot, scopes: &Scopes) -> Result<Summary, Fault> {
         let summary = self.summary_of_index(&snapshot.index, scopes);
         let summary = summary.and_then(|summary| summary.with(&snapshot.index, &snapshot.overlay, scopes));
@@ -389,7 +393,7 @@ impl Search {
         Ok(summary)
     }
 
-    /// The account of the index alone, which is counted once for each kind of caller.
+    /// The summary of the index without its overlay, cached for each set of scopes.
     fn summary_of_index(&self, index: &Arc<Index>, scopes: &Scopes) -> Result<Arc<Summary>, Torn> {
         let is_same = |of: &Arc<Index>| Arc::ptr_eq(of, index);
         let known = {
@@ -412,7 +416,7 @@ impl Search {
         Ok(summary)
     }
 
-    /// Builds or refreshes the index, of the whole root or of what lies at a path.
+    /// Builds or refreshes the index, of the whole root or of what is at a path.
     pub(crate) fn build(
         &self,
         mode: Mode,
@@ -420,20 +424,20 @@ impl Search {
         observer: &dyn Observer,
     ) -> Result<Built, Fault> {
         if let Some(path) = path {
-            self.refuse_nowhere(path)?;
-            self.refuse_part_of_nothing(path)?;
+            self.refuse_unknown_path(path)?;
+            self.refuse_without_index(path)?;
         }
         self.build_within(mode, path.map(below), observer)
     }
 
-    /// Refuses a path at which there is nothing and was nothing.
-    fn refuse_nowhere(&self, path: &WorkspacePath) -> Result<(), Fault> {
+    /// Refuses a path that neither exists nor is in the index.
+    fn refuse_unknown_path(&self, path: &WorkspacePath) -> Result<(), Fault> {
         let within = below(path);
         let is_there = within.targets().all(|target| self.root.stamp_of(target).is_ok());
         let was_there = |index: &Index| index.live_files_within(&within).map_or(true, |ids| !ids.is_empty());
         let is_known = || match self.index_handle()?.store.open() {
             Ok(opened) => Ok(opened.is_some_and(|generation| was_there(&generation.index))),
-            // The build tells what is wrong with it.
+            // The build reports what is wrong with the index.
             Err(_) => Ok(true),
         };
         if is_there || is_known()? {
@@ -448,21 +452,20 @@ impl Search {
         )))
     }
 
-    /// Refuses to refresh a part where there is no index that it could be a part of.
-    fn refuse_part_of_nothing(&self, path: &WorkspacePath) -> Result<(), Fault> {
+    /// Refuses to refresh a part of an index that does not exist.
+    fn refuse_without_index(&self, path: &WorkspacePath) -> Result<(), Fault> {
         match self.index_handle()?.store.manifest() {
             Ok(None) => {
-                let message = format!(
-                    "there is no index of this workspace yet, so what lies at {path} cannot be refreshed in it"
-                );
-                Err(Fault::new(ErrorCode::NoIndex, message).hint("build without `path` first"))
+                let message =
+                    format!("there is no index of this workspace yet, so {path} cannot be refreshed");
+                Err(Fault::new(ErrorCode::NoIndex, message).hint("call index_build without `path` first"))
             }
-            // If it cannot be read, the build tells why.
+            // If the manifest cannot be read, the build reports why.
             Ok(Some(_)) | Err(_) => Ok(()),
         }
     }
 
-    /// Counts what a walk passes over now: of that nobody is told when it changes.
+    /// Counts the files that a walk skips now. No event reports it when these change.
     pub(crate) fn count_skipped(
         &self,
         snapshot: &Snapshot,
@@ -494,7 +497,7 @@ impl Search {
         build(&request, observer).map_err(|error| self.handle_error(error.into()))
     }
 
-    /// The index as it lies on disk, with nothing over it unless the root is to be walked first.
+    /// A snapshot of the index on disk. With `is_fresh` the root is walked first, and the snapshot has an overlay.
     pub(crate) fn snapshot_on_disk(&self, is_fresh: bool) -> Result<Snapshot, Fault> {
         let handle = self.index_handle()?;
         self.snapshot_of_disk(handle, is_fresh).map_err(|error| self.handle_error(error))
@@ -510,7 +513,7 @@ impl Search {
         }
     }
 
-    /// The same for a search for text: where there is no index that can be used, the files alone.
+    /// A snapshot for a text search: of the index on disk or, without a usable one, of the files alone.
     pub(crate) fn snapshot_on_disk_or_files(
         &self,
         within: Option<Within>,
@@ -534,7 +537,7 @@ impl Search {
         self.root.check().map_err(|problem| {
             let message = format!("the root, {}, {problem}", self.root.path().display());
             Fault::new(ErrorCode::CapabilityMissing, message)
-                .hint("see that it is there and may be read, and start the server again if it is another one")
+                .hint("check that it exists and can be read; if it was replaced, restart the server")
         })
     }
 
@@ -542,25 +545,26 @@ impl Search {
         self.check_root()?;
         self.index.as_ref().ok_or_else(|| {
             Fault::new(ErrorCode::CapabilityMissing, NO_STATE_FOLDER)
-                .hint("name one outside the root with --state-dir (PINTLE_STATE_DIR)")
+                .hint("set one outside the root with --state-dir (PINTLE_STATE_DIR)")
         })
     }
 
-    /// The fault of a search that cannot be answered.
+    /// Turns an error into the caller's fault. If the index is damaged, this also closes it and marks it for a
+    /// rebuild, which `rebuild_if_damaged` starts.
     pub(crate) fn handle_error(&self, error: SearchError) -> Fault {
         let hint = match self.indexing {
             Indexing::Manual => {
                 "call index_build, or run `pintle index`; until then read files with text.read"
             }
             Indexing::Auto | Indexing::ScanOnly => {
-                "call index_build, or run `pintle index`; literal and regex searches answer without one"
+                "call index_build, or run `pintle index`; literal and regex searches work without one"
             }
         };
-        let damaged = "a server builds it anew by itself: search again in a while, or call index_build to wait for it; without a server run `pintle index`";
+        let damaged = "a server rebuilds it automatically: search again later, or call index_build to wait for it; without a server run `pintle index`";
         match error {
             SearchError::NoIndex if self.background.progress().is_some() => {
                 Fault::new(ErrorCode::NoIndex, "the index is being built")
-                    .hint("search again in a while, or call index_build to wait for it")
+                    .hint("search again later, or call index_build to wait for it")
             }
             SearchError::NoIndex => {
                 Fault::new(ErrorCode::NoIndex, "there is no index of this workspace yet").hint(hint)
@@ -587,9 +591,9 @@ impl Drop for Search {
     }
 }
 
-const NO_STATE_FOLDER: &str = "there is no state folder, where the index would be kept";
+const NO_STATE_FOLDER: &str = "there is no state folder to store the index in";
 
-/// Whether the files can answer where the index cannot.
+/// Whether a scan of the files can answer instead of the index.
 fn can_be_scanned(error: &SearchError) -> bool {
     match error {
         SearchError::NoIndex | SearchError::Damaged => true,
@@ -598,7 +602,8 @@ fn can_be_scanned(error: &SearchError) -> bool {
     }
 }
 
-/// Whether an error tells that the state folder cannot be used, rather than that something ran out.
+/// Whether an error means that the state folder is unusable, rather than that memory, descriptors or disk space ran
+/// out.
 fn is_unusable_folder(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -610,7 +615,8 @@ fn is_unusable_folder(error: &io::Error) -> bool {
     )
 }
 
-/// Why a root is not indexed unasked, if it is not: most of what lies there has nothing to do with the work at hand.
+/// Why a root is not indexed automatically, if it is not: most of the files there have nothing to do with the work at
+/// hand.
 fn auto_index_refusal(root: &Path, home: Option<&Path>) -> Option<&'static str> {
     if root.parent().is_none() {
         return Some("the root is `/`");
@@ -619,17 +625,18 @@ fn auto_index_refusal(root: &Path, home: Option<&Path>) -> Option<&'static str> 
     home.starts_with(root).then_some("the root is the home folder, or above it")
 }
 
-/// The fault of an index that could not be read or written, which says nothing about what is in it.
+/// The fault for an index that could not be read or written. Such an error says nothing about the content of the
+/// index.
 fn failed(error: &io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             storage_failed(format!("the disk is full: the index could not be written ({error})"), error)
-                .hint("free some space where the state folder is, and call again; an index that was there before still answers")
+                .hint("free space on the disk of the state folder and call again; an older index still answers")
         }
         _ if is_unusable_folder(error) => {
             let message = format!("the state folder cannot be used: {error}");
             Fault::new(ErrorCode::CapabilityMissing, message)
-                .hint("name one that can be written with --state-dir (PINTLE_STATE_DIR)")
+                .hint("set a writable one with --state-dir (PINTLE_STATE_DIR)")
         }
         io::ErrorKind::FileTooLarge => {
             let message = "there is more text under the root than one index can hold";
@@ -637,14 +644,14 @@ fn failed(error: &io::Error) -> Fault {
         }
         _ if error.raw_os_error().is_some() => {
             storage_failed(format!("the index could not be read or written: {error}"), error).hint(
-                "call again; if it stays, check the disk of the state folder, free memory and the limit on open files",
+                "call again; if it fails again, check the disk of the state folder, free memory and the limit on open files",
             )
         }
         _ => Fault::new(ErrorCode::Internal, format!("the index could not be used: {error}")),
     }
 }
 
-/// A path with all that lies below it.
+/// A path with everything below it.
 fn below(path: &WorkspacePath) -> Within {
     Within::new([path.as_str().trim_start_matches('/').as_bytes().to_vec()])
 }

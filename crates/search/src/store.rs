@@ -1,8 +1,9 @@
-//! Where an index lies on disk: a folder in the state folder, one for each root.
+//! The index on disk: a folder in the state folder, one for each root.
 //!
-//! Its files are immutable, but for the **manifest**, which names those that make up the present generation and is
-//! replaced in one step. Whoever builds holds the **lock**; whoever reads needs none: a file that is named is whole,
-//! one that vanishes while it is being opened has been replaced by a newer generation, and one that is open stays.
+//! All files are immutable except the **manifest**, which names the files of the current generation and is replaced
+//! atomically, by a rename. Builders hold the **lock**. Readers need no lock: a file that the manifest names is
+//! complete; a file that is missing when it is opened belongs to a generation that has been replaced, so the reader
+//! starts again with the new manifest; and a file that is open stays readable after it was removed.
 
 use std::{
     fs::{self, File},
@@ -25,25 +26,25 @@ use pintle_root::Stamp;
 
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
-/// Rises with the meaning of what is stored: an index of another version is built anew.
-const VERSION: u32 = 5;
+/// The version of the format and of what the stored values mean. An index of another version is rebuilt.
+const VERSION: u32 = 4;
 
-/// The place of the index of one root.
+/// The folder of one root's index.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
     root: Vec<u8>,
 }
 
-/// What the present generation is made of.
+/// The segments of a generation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
     root: Vec<u8>,
     pub(crate) generation: u64,
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub(crate) built_at: u64,
-    /// The largest file that was indexed.
+    /// Files over this size were not indexed.
     pub(crate) limit: u64,
     pub(crate) segments: Vec<SegmentFiles>,
 }
@@ -52,12 +53,12 @@ pub(crate) struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SegmentFiles {
     pub(crate) text: SealedFile,
-    /// The words of the files and the names that they define, once those are built.
+    /// Words and symbols, once these phases of the build are done.
     pub(crate) words: Option<SealedFile>,
     pub(crate) names: Option<SealedFile>,
 }
 
-/// One file, and the seal that it must have.
+/// The name of an immutable file, and the seal (checksum) that identifies its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SealedFile {
     pub(crate) name: String,
@@ -65,12 +66,12 @@ pub(crate) struct SealedFile {
 }
 
 impl Manifest {
-    /// Of no segments.
+    /// A manifest without segments.
     pub(crate) fn empty(root: Vec<u8>, limit: u64) -> Self {
         Self { version: VERSION, root, generation: 0, built_at: 0, limit, segments: Vec::new() }
     }
 
-    /// Whether every segment has its words, and whether every one has its names.
+    /// Whether all segments have words, and whether all have symbols.
     pub(crate) fn has_ranked(&self) -> (bool, bool) {
         let all = |has: fn(&SegmentFiles) -> bool| self.segments.iter().all(has);
         (all(|parts| parts.words.is_some()), all(|parts| parts.names.is_some()))
@@ -86,25 +87,25 @@ impl SegmentFiles {
     }
 }
 
-/// A generation, with all of its files open.
+/// A generation with all of its files open.
 pub(crate) struct Generation {
     pub(crate) index: Index,
     pub(crate) manifest: Manifest,
     pub(crate) source: ManifestFile,
 }
 
-/// The file that a manifest was read from. As long as it is open, no other file gets its inode, so the stamp alone tells
-/// whether the manifest was replaced, however coarse the times of the file system are.
+/// The file that a manifest was read from. While it is open, no other file can get its inode, so the stamp shows
+/// whether the manifest was replaced, however coarse the file system's times are.
 pub(crate) struct ManifestFile {
     stamp: Stamp,
     _file: File,
 }
 
-/// The right to build.
+/// The exclusive right to build, released when dropped.
 pub(crate) struct BuildLock(File);
 
 impl Store {
-    /// The place for a root below the state folder. Nothing is made there yet.
+    /// The folder for a root. Nothing is created yet.
     pub(crate) fn new(state: &Path, root: &Path) -> Self {
         let root = root.as_os_str().as_bytes().to_vec();
         let key = format!("{:032x}", xxh3_128(&root));
@@ -115,12 +116,12 @@ impl Store {
         self.folder.join(name)
     }
 
-    /// A manifest of no segments.
     pub(crate) fn empty_manifest(&self, limit: u64) -> Manifest {
         Manifest::empty(self.root.clone(), limit)
     }
 
-    /// The present manifest; nothing if there is none. An error of kind `InvalidData` tells that it is torn or foreign.
+    /// The current manifest; `None` if there is none. An error of kind `InvalidData` means that it is torn or
+    /// foreign.
     pub(crate) fn manifest(&self) -> io::Result<Option<Manifest>> {
         Ok(self.read_manifest()?.map(|(manifest, _)| manifest))
     }
@@ -145,19 +146,19 @@ impl Store {
         Ok(Some((manifest, ManifestFile { stamp, _file: file })))
     }
 
-    /// Whether a manifest that was read is still the present one.
+    /// Whether a manifest that was read is still the current one.
     pub(crate) fn is_current(&self, source: &ManifestFile) -> bool {
         Stamp::of_path(&self.path(MANIFEST)).is_ok_and(|stamp| stamp == Some(source.stamp))
     }
 
-    /// Opens the present generation; nothing if there is none.
+    /// Opens the current generation; `None` if there is none.
     pub(crate) fn open(&self) -> io::Result<Option<Generation>> {
         loop {
             let Some((manifest, source)) = self.read_manifest()? else { return Ok(None) };
             match Index::open(self, &manifest) {
                 Ok(index) => return Ok(Some(Generation { index, manifest, source })),
-                // Only if the manifest is still the same is something wrong with its files: otherwise somebody has
-                // replaced them while they were being opened.
+                // If the manifest has changed meanwhile, another process has replaced these files: try again. If not,
+                // they are damaged.
                 Err(error) if is_missing_or_torn(&error) && !self.is_current(&source) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, "a part of the index is missing"));
@@ -172,10 +173,10 @@ impl Store {
         open_plain(&self.path(&part.name), OFlags::RDONLY).map(Arc::new)
     }
 
-    /// Takes the lock, or waits for it until `has_ended`.
+    /// Takes the lock, waiting for it until `has_ended`.
     pub(crate) fn lock(&self, has_ended: &dyn Fn() -> bool) -> io::Result<BuildLock> {
         create_private_folder(&self.folder)?;
-        // Whoever builds may hold what lies there, so it is not ours to remove.
+        // Another process may hold this file as its lock, so it must not be removed.
         let file =
             open_plain(&self.path(LOCK), OFlags::RDWR | OFlags::CREATE).map_err(|error| {
                 match error.kind() {
@@ -189,7 +190,7 @@ impl Store {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(BuildLock(file)),
                 Err(rustix::io::Errno::WOULDBLOCK) if !has_ended() => {
-                    // Another process builds; there is no event to wait for that could be interrupted.
+                    // Another process is building. A blocking `flock` could not be interrupted, so this polls.
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 Err(rustix::io::Errno::WOULDBLOCK) => return Err(io::ErrorKind::Interrupted.into()),
@@ -198,7 +199,7 @@ impl Store {
         }
     }
 
-    /// Makes a manifest the present one, and removes what it does not name.
+    /// Publishes a manifest as the current one, and removes the files that it does not name.
     pub(crate) fn publish(&self, lock: &BuildLock, manifest: &mut Manifest) -> io::Result<()> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         manifest.built_at = now.as_millis() as u64;
@@ -212,7 +213,7 @@ impl Store {
         self.clean(lock, Some(manifest))
     }
 
-    /// Removes all that a manifest does not name: what a build that was killed has left, and older generations.
+    /// Removes all files that a manifest does not name: older generations, and leftovers of builds that were killed.
     pub(crate) fn clean(&self, _: &BuildLock, manifest: Option<&Manifest>) -> io::Result<()> {
         let is_named = |name: &str| {
             let has = |parts: &SegmentFiles| parts.files().any(|file| file == name);
@@ -233,7 +234,7 @@ impl Store {
         Ok(())
     }
 
-    /// A fresh folder for what a build only needs meanwhile. Gone after the next cleaning, if not before.
+    /// An empty folder for the temporary files of a build. The next `clean` removes it.
     pub(crate) fn scratch(&self, _: &BuildLock) -> io::Result<PathBuf> {
         let scratch = self.path("scratch");
         match fs::remove_dir_all(&scratch) {
@@ -245,14 +246,15 @@ impl Store {
     }
 }
 
-/// Whether an error tells that a file is not what a manifest says, rather than that it could not be opened or read.
+/// Whether an error means that a file is missing or not the one that the manifest names, rather than that it could
+/// not be opened or read just now.
 fn is_missing_or_torn(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData)
 }
 
 impl Drop for BuildLock {
     fn drop(&mut self) {
-        // Closing the file would do, but a copy of its descriptor in a child process must not keep the lock.
+        // Closing the file is not enough: a child process may have inherited the descriptor, and would keep the lock.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }

@@ -1,4 +1,4 @@
-//! What an index covers: how many files it has, and where all others are.
+//! Counts of what a search covers: searched files, and skipped ones by reason.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ use crate::{
     verify::{ActualFile, Verified},
 };
 
-/// The account of all files that a caller may read.
+/// Counts of all files that a caller may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// How many files are searched, and how many bytes they have.
+    /// The number of files that are searched, and their size.
     pub(crate) files: u64,
     pub(crate) bytes: u64,
-    /// By language: how many of them.
+    /// The number of searched files, by language.
     pub(crate) languages: BTreeMap<&'static str, u64>,
-    /// By reason: how many are not searched.
+    /// The number of skipped files, by reason.
     pub(crate) skipped: BTreeMap<&'static str, u64>,
-    /// How many differ from what the index on disk knows.
+    /// The number of files that differ from the index on disk.
     pub(crate) pending: u64,
 }
 
-/// What a search saw of the files that it looked into.
+/// Counts of the files that a scan has read, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanCounts {
     files: u64,
@@ -46,7 +46,7 @@ impl ScanCounts {
             Verified::Differs(ActualFile::Binary) => self.binary += 1,
             Verified::Differs(ActualFile::TooLarge) => self.too_large += 1,
             Verified::Differs(ActualFile::Unreadable) => self.unreadable += 1,
-            // It was removed between the walk and the search.
+            // The file was removed between the walk and the search.
             Verified::Differs(ActualFile::Gone) => {}
         }
     }
@@ -79,7 +79,7 @@ impl Ready {
 }
 
 impl Summary {
-    /// Counts what a caller may read of an index.
+    /// Counts the files of an index that a caller may read.
     pub(crate) fn of(index: &Index, scopes: &Scopes) -> Result<Self, Torn> {
         let mut summary = Self::default();
         for id in index.live_files() {
@@ -91,7 +91,7 @@ impl Summary {
         Ok(summary)
     }
 
-    /// The account of a scan.
+    /// The counts of a scan.
     pub(crate) fn of_scan(seen: ScanCounts) -> Self {
         let skipped = [
             (FileState::Binary, seen.binary),
@@ -103,7 +103,7 @@ impl Summary {
         Self { files: seen.files, skipped: skipped.collect(), ..Self::default() }
     }
 
-    /// Counts anew what was passed over.
+    /// Replaces the counts of files that the walk skipped.
     pub(crate) fn set_skipped(&mut self, passed: &PassedOver, scopes: &Scopes) {
         let reasons = Passed::ALL.map(name);
         self.skipped.retain(|reason, _| !reasons.contains(reason));
@@ -114,7 +114,7 @@ impl Summary {
         }
     }
 
-    /// The same with what has changed since the index was built.
+    /// The same counts, updated with the overlay.
     pub(crate) fn with(&self, index: &Index, overlay: &Overlay, scopes: &Scopes) -> Result<Self, Torn> {
         let mut summary = self.clone();
         for path in overlay.paths().filter(|path| scopes.may_read_bytes(path)) {
@@ -129,7 +129,7 @@ impl Summary {
         Ok(summary)
     }
 
-    /// How many files there are under the root, searched or not.
+    /// The number of all files under the root, searched or skipped.
     pub(crate) fn found(&self) -> u64 {
         self.files + self.skipped.values().sum::<u64>()
     }
@@ -145,7 +145,7 @@ impl Summary {
         }
     }
 
-    /// Takes back what was added.
+    /// Undoes `add`.
     fn remove(&mut self, file: &FileRecord) {
         let take = |counts: &mut BTreeMap<&'static str, u64>, name| {
             if let Some(count) = counts.get_mut(name) {
@@ -168,7 +168,7 @@ fn language(file: &FileRecord) -> &'static str {
     Language::from_id(file.language).map_or("other", Language::name)
 }
 
-/// Why a file is not searched, if it is not.
+/// The reason why a file is skipped, if it is.
 fn skipped_for(state: FileState) -> Option<&'static str> {
     match state {
         FileState::Indexed | FileState::ScanWhole => None,
@@ -178,7 +178,7 @@ fn skipped_for(state: FileState) -> Option<&'static str> {
     }
 }
 
-/// Files that a rule leaves out.
+/// The reason for files that an ignore rule excludes.
 pub(crate) const IGNORED: &str = "ignored_by_rule";
 
 fn name(reason: Passed) -> &'static str {
@@ -191,7 +191,7 @@ fn name(reason: Passed) -> &'static str {
     }
 }
 
-/// Whether a caller may read what lies directly in a folder.
+/// Whether a caller may read the files directly in a folder.
 fn may_read_in(scopes: &Scopes, folder: &[u8]) -> bool {
     scopes.are_everything()
         || folder.to_str().is_ok_and(|folder| {

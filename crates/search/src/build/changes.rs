@@ -1,4 +1,4 @@
-//! What has changed since an index was built.
+//! The difference between an index and the files as they are now.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use crate::{
     segment::{FileState, Torn},
 };
 
-/// What differs between an index and the files as they are.
+/// The difference between an index and the files as they are now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// New or changed, in the order of their paths.
+    /// New or changed files, in the order of their paths.
     pub(crate) changed: Vec<FoundFile>,
-    /// CandidateBlocks to the index and gone or ignored by now.
+    /// The paths of files that are in the index and are gone, or ignored by now.
     pub(crate) removed: Vec<Vec<u8>>,
 }
 
@@ -24,7 +24,7 @@ impl Changes {
     }
 }
 
-/// Compares an index with what a walk found; `within` is what the walk was narrowed to.
+/// Compares an index with the files that a walk found. `within` is what the walk was restricted to.
 pub(crate) fn changes(index: &Index, walk: &Walk, within: Option<&Within>) -> io::Result<Changes> {
     compare(index, walk, within).map_err(Torn::into_error)
 }
@@ -39,7 +39,7 @@ fn compare(index: &Index, walk: &Walk, within: Option<&Within>) -> Result<Change
     let mut known = known.into_iter().peekable();
     let mut changes = Changes::default();
     for found in &walk.files {
-        // The walk also finds the files on the way to a folder that it was narrowed to.
+        // A restricted walk also returns the files in the folders on the way to its targets.
         if within.is_some_and(|within| !within.covers(&found.path)) {
             continue;
         }
@@ -55,7 +55,7 @@ fn compare(index: &Index, walk: &Walk, within: Option<&Within>) -> Result<Change
     Ok(changes)
 }
 
-/// Whether what the index knows of a file still holds. One that could not be read may be readable by now.
+/// Whether a file's record is up to date. A file that was unreadable may be readable by now, so it counts as changed.
 fn is_current(index: &Index, id: FileId, found: &FoundFile) -> Result<bool, Torn> {
     let file = index.file(id)?;
     Ok(file.stamp == found.stamp && file.state != FileState::Unreadable)

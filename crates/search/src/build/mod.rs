@@ -1,7 +1,8 @@
 //! Building: from files to a new generation of the index.
 //!
-//! A build is in phases: text, then words and names behind it. The first one publishes each part as it is done; a later
-//! one is published as a whole. Whatever ends a build, the last published generation stays.
+//! A build has phases: first the trigrams of the text, then words, then symbols. The first build publishes each part
+//! when it is done, so that text searches need not wait for the symbols. A later build is published as a whole.
+//! However a build ends, the generation that was published last remains usable.
 
 mod changes;
 mod ranked;
@@ -32,32 +33,32 @@ use crate::{
 };
 use text::{TextBuild, build_text};
 
-/// What a build does.
+/// How much a build reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Reads what has changed.
+    /// Only what has changed.
     Incremental,
-    /// Reads everything.
+    /// Everything.
     Full,
 }
 
-/// A part of a build.
+/// A phase of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Another build on this root is going on.
+    /// Waiting for another build of this root to end.
     Waiting,
-    /// Looking for files.
+    /// Listing the files.
     Walk,
     /// Reading files for text searches.
     Text,
-    /// The words of files.
+    /// Indexing words for ranked (BM25) searches.
     Words,
-    /// What files define.
+    /// Indexing the symbols that files define.
     Symbols,
 }
 
 impl Phase {
-    /// In one word.
+    /// The name of the phase in progress reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Waiting => "wait",
@@ -69,31 +70,31 @@ impl Phase {
     }
 }
 
-/// Is told how far a build is, and says when it must end.
+/// Receives the progress of a build, and can end it.
 pub trait Observer: Sync {
-    /// `done` of `total` bytes, or of files where there are no bytes to be counted.
+    /// Reports progress: `done` of `total` bytes, or of files in phases that count files.
     fn step(&self, phase: Phase, done: u64, total: u64);
-    /// A phase is over, and what it made answers.
+    /// A phase has ended, and the searches that need it can be answered.
     fn ready(&self, _phase: Phase) {}
-    /// Whether nobody waits for the build any more.
+    /// Whether the build should stop.
     fn has_ended(&self) -> bool;
 }
 
-/// What is to be built.
+/// A request to build or refresh an index.
 pub(crate) struct Build<'a> {
     pub(crate) root: &'a Root,
     pub(crate) store: &'a Store,
     pub(crate) mode: Mode,
-    /// Only what lies here is looked at.
+    /// Only files at or below these paths are compared and read.
     pub(crate) within: Option<Within>,
     pub(crate) threads: usize,
-    /// The largest file that is indexed.
+    /// Files over this size are not indexed.
     pub(crate) limit: u64,
-    /// The largest tree that a first index is built of; nothing if somebody has asked for it.
+    /// The largest tree of which a first index is built automatically. `None` if a caller asked for the build.
     pub(crate) tree_limit: Option<TreeLimit>,
 }
 
-/// How large a tree may be.
+/// The largest size of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeLimit {
     pub(crate) files: u64,
@@ -101,15 +102,15 @@ pub(crate) struct TreeLimit {
 }
 
 impl TreeLimit {
-    /// Of what is indexed although nobody has asked for it.
+    /// The limit for an index that no caller asked for.
     pub(crate) const AUTOMATIC: Self = Self { files: 200_000, bytes: 5_000_000_000 };
 }
 
-/// What a build did.
+/// The outcome of a build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Built {
     pub(crate) generation: u64,
-    /// How many files were read, and how many are gone.
+    /// How many files were read, and how many were removed from the index.
     pub(crate) read: u64,
     pub(crate) removed: u64,
     /// Why everything was read although only changes were asked for.
@@ -118,18 +119,18 @@ pub(crate) struct Built {
     pub(crate) declined: Option<String>,
 }
 
-/// More segments than this are merged.
+/// A refresh of an index that has this many segments compacts it first.
 const MAX_SEGMENTS: usize = 6;
 
-/// Builds, or refreshes, the index of a root. Interrupted, it gives an error of that kind.
+/// Builds or refreshes the index of a root. A build that is cancelled returns an error of kind `Interrupted`.
 pub(crate) fn build(build: &Build<'_>, observer: &dyn Observer) -> io::Result<Built> {
     observer.step(Phase::Waiting, 0, 0);
     let has_ended = || observer.has_ended();
     let lock = build.store.lock(&has_ended)?;
     let outcome = build_locked(build, &lock, observer);
     if outcome.is_err() {
-        // The next build cleans as well; but until then nothing of this one is left. A manifest that cannot be read
-        // now may be a good one: what it names must stay.
+        // Remove the unfinished files of this build now instead of at the next one. If the manifest cannot be read,
+        // nothing is removed: the manifest may be good, and the files that it names must stay.
         let _ = build.store.manifest().and_then(|manifest| build.store.clean(&lock, manifest.as_ref()));
     }
     outcome
@@ -138,7 +139,7 @@ pub(crate) fn build(build: &Build<'_>, observer: &dyn Observer) -> io::Result<Bu
 fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) -> io::Result<Built> {
     let has_ended = || observer.has_ended();
     let is_damaged = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
-    let (present, mut rebuilt) = match build.store.open() {
+    let (current, mut rebuilt) = match build.store.open() {
         Ok(None) => (None, None),
         Ok(Some(generation)) => match generation.index.verify_checksums() {
             Ok(()) => (Some((generation.index, generation.manifest)), None),
@@ -148,24 +149,25 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
         Err(error) if is_damaged(&error) => (None, Some("the index was damaged or of another version")),
         Err(error) => return Err(error),
     };
-    // A damaged index has a number too, which the next one must not have again.
+    // A damaged index has a generation number, too. The next index must have another one, or readers would not see
+    // that it is new.
     let old_generation = match build.store.manifest() {
         Ok(manifest) => manifest.map_or(0, |manifest| manifest.generation),
         Err(error) if is_damaged(&error) => 0,
         Err(error) => return Err(error),
     };
-    build.store.clean(lock, present.as_ref().map(|(_, manifest)| manifest))?;
-    let present = present.filter(|(_, manifest)| {
+    build.store.clean(lock, current.as_ref().map(|(_, manifest)| manifest))?;
+    let current = current.filter(|(_, manifest)| {
         let same = manifest.limit == build.limit;
         if !same {
-            rebuilt = Some("the limit on the size of files has changed");
+            rebuilt = Some("the size limit for files has changed");
         }
         same
     });
     observer.step(Phase::Walk, 0, 0);
-    // Without an index there is nothing that a part could be added to.
-    let within = build.within.as_ref().filter(|_| present.is_some());
-    let tree_limit = build.tree_limit.filter(|_| present.is_none());
+    // A restricted build needs an index that it can add to.
+    let within = build.within.as_ref().filter(|_| current.is_some());
+    let tree_limit = build.tree_limit.filter(|_| current.is_none());
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let found = |size: u64| {
         files.fetch_add(1, Ordering::Relaxed);
@@ -187,12 +189,12 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
     let passed = within.is_none().then(|| build.root.passed_over(&walk, &has_ended));
     observer.step(Phase::Walk, walk.files.len() as u64, walk.files.len() as u64);
 
-    // An index that is complete answers until the next one is: what has changed meanwhile lies over it. The first one
-    // answers as soon as it has something to say.
-    let in_phases = present.as_ref().is_none_or(|(_, manifest)| manifest.has_ranked() != (true, true));
+    // A complete index keeps answering until the next one is complete, with the changes in its overlay. A first index
+    // is published phase by phase, because until then there is nothing to answer from.
+    let in_phases = current.as_ref().is_none_or(|(_, manifest)| manifest.has_ranked() != (true, true));
     let mut built = Built { generation: old_generation, rebuilt, ..Built::default() };
     let mut manifest;
-    match present {
+    match current {
         Some((index, old)) if build.mode == Mode::Incremental || within.is_some() => {
             let total = index.live_files().count();
             let changes = match build.mode {
@@ -202,7 +204,7 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
             built.read = changes.changed.len() as u64;
             built.removed = changes.removed.len() as u64;
             manifest = old;
-            // A tree that is mostly new is better read as a whole than dragged along as a change.
+            // If most of the tree is new, a full rebuild is better than a second large segment.
             let is_mostly_new = within.is_none() && changes.changed.len() > 64 + total / 3;
             if is_mostly_new {
                 built.read = walk.files.len() as u64;
@@ -261,7 +263,7 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
     Ok(built)
 }
 
-/// Writes a segment, and adds it to a manifest that is yet to be published.
+/// Writes a segment and adds it to the manifest, which the caller publishes.
 fn add_segment(
     build: &Build<'_>,
     lock: &BuildLock,
@@ -296,7 +298,8 @@ fn add_segment(
     Ok(())
 }
 
-/// If there are many segments, takes the files of all but the first into the changes, and leaves only the first.
+/// Compaction: if there are many segments, moves the files of all but the first into `changes`, so that the next
+/// segment replaces them, and leaves only the first segment in the manifest.
 fn compact(
     build: &Build<'_>,
     index: &Index,
@@ -327,9 +330,9 @@ fn compact(
     Ok(Changes { changed: walk.files, removed })
 }
 
-/// How many threads build and search.
+/// How many threads a build or a search uses.
 pub(crate) fn threads() -> usize {
-    // Asking reads several files.
+    // Cached, because the system reads several files to answer.
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(2, usize::from).clamp(1, 8))
 }
@@ -338,7 +341,7 @@ pub(crate) fn threads() -> usize {
 mod tests {
     use super::*;
 
-    /// Nobody watches, and nobody ends it.
+    /// An observer that ignores progress and never ends the build.
     struct Unobserved;
 
     impl Observer for Unobserved {
@@ -377,9 +380,9 @@ mod tests {
             assert!(declined.is_some_and(|reason| reason.contains("more than")), "{tree_limit:?}");
             assert!(store.manifest().expect("readable").is_none(), "{tree_limit:?}");
         }
-        // A file that is not searched for its size does not count as text.
+        // A file over the size limit is not searched, so its bytes do not count.
         assert_eq!(built(Some(TreeLimit { files: 4, bytes: 15 })).declined, None);
-        // What is there is kept up, however large it has become.
+        // An index that exists is refreshed, however large the tree has become.
         fs::write(path.join("d"), "more\n").expect("writes");
         let refreshed = built(Some(TreeLimit { files: 1, bytes: 1 }));
         assert_eq!((refreshed.declined, refreshed.read), (None, 1));

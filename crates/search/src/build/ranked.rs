@@ -1,4 +1,4 @@
-//! The later phases: words, and the names that files define.
+//! The later phases of a build: words, and the symbols that files define.
 
 use std::{
     io::{self, Read},
@@ -12,16 +12,16 @@ use pintle_symbols::{Language, Outliner, Symbol};
 use super::{Build, Observer, Phase};
 use crate::segment::{FileState, PagedWriter, Section, TextSegment};
 
-/// The section of a file of words.
+/// The section of an index file that holds words.
 pub(crate) const WORDS: Section = 1;
-/// The section of a file of names.
+/// The section of an index file that holds symbol names.
 pub(crate) const NAMES: Section = 2;
-/// Larger files have neither words nor symbols: what they hold was not written by hand.
+/// Larger files have no words and no symbols: they are generated, not written by hand.
 pub(crate) const RANKED_LIMIT: u64 = 32 << 20;
-/// How much memory each thread may take before it writes out what it has.
+/// The memory budget of a thread. Beyond it the thread writes a sorted run to disk.
 const BUDGET: usize = 40 << 20;
 
-/// Writes the words, or the names, of all files of a segment to `out`, and tells its seal.
+/// Writes the words, or the symbols, of all files of a segment to `out` and returns its seal.
 pub(crate) fn write(
     build: &Build<'_>,
     segment: &TextSegment,
@@ -62,7 +62,7 @@ pub(crate) fn write(
     file.finish()
 }
 
-/// What a text defines: each name, and where and what it is.
+/// The symbols that a text defines: each name with its definition.
 pub(crate) fn definitions<'a>(
     outliner: &mut Outliner,
     language: Language,
@@ -75,7 +75,7 @@ pub(crate) fn definitions<'a>(
     })
 }
 
-/// One reading of all files of a segment.
+/// One pass over all files of a segment.
 struct Pass<'a> {
     build: &'a Build<'a>,
     segment: &'a TextSegment,
@@ -86,7 +86,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Each thread makes what it gathers in, and takes files until there are no more.
+    /// Runs threads that take files until none is left. Each thread collects into a value of its own from `make`.
     fn run<T: Send>(
         &self,
         make: impl Fn() -> T + Sync,
@@ -117,7 +117,7 @@ impl Pass<'_> {
             let results = workers.into_iter().map(|worker| {
                 worker.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the build has failed")))
             });
-            // All must be over before the first error is told.
+            // Join all threads before returning the first error.
             results.collect::<Vec<_>>().into_iter().collect()
         })
     }
@@ -133,7 +133,8 @@ impl Pass<'_> {
         Ok(total)
     }
 
-    /// Reads a file, if it is one that has words; one that is gone or has changed is left to the next build.
+    /// Reads a file for words or symbols; `None` if it has none. A file that has changed or is gone is left to the
+    /// next build.
     fn read(&self, number: u32, text: &mut Vec<u8>) -> io::Result<Option<(u64, Option<Language>)>> {
         let known = self.segment.known(number)?;
         if !is_ranked(known.state, known.stamp.size) {

@@ -1,4 +1,4 @@
-//! Cutting a corpus into spans.
+//! Divides a corpus into spans, which threads read independently.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use pintle_root::scan::FoundFile;
 
 use crate::blocks;
 
-/// Neighbouring files, whose blocks can be told by 16-bit numbers.
+/// Neighbouring files with so few blocks that 16 bits can number them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) files: Range<usize>,
@@ -14,12 +14,12 @@ pub(crate) struct Span {
     pub(crate) bytes: u64,
 }
 
-/// How many blocks a file takes; one over the limit has none.
+/// How many blocks a file has; 0 if the file is over the size limit.
 pub(crate) fn blocks_of(file: &FoundFile, limit: u64) -> u32 {
     if file.stamp.size > limit { 0 } else { blocks::count(file.stamp.size) }
 }
 
-/// Spans of about `bytes` bytes each, and the number of blocks of all.
+/// Divides files into spans of about `bytes` bytes each. Also returns the number of blocks of all files.
 pub(crate) fn spans(files: &[FoundFile], limit: u64, bytes: u64) -> (Vec<Span>, u32) {
     const MOST_BLOCKS: u32 = 1 << 16;
     let mut spans = Vec::new();

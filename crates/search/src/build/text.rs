@@ -1,4 +1,4 @@
-//! The first phase: files, blocks and trigrams.
+//! The first phase of a build: the file table, the blocks and the trigrams of a segment.
 
 use std::{
     io,
@@ -17,25 +17,25 @@ use crate::{
     trigrams::{Collector, Run},
 };
 
-/// What is built, of what and how.
+/// A segment to be built.
 pub(crate) struct TextBuild<'a> {
     pub(crate) root: &'a Root,
-    /// In the order of their paths.
+    /// Sorted by path.
     pub(crate) files: &'a [FoundFile],
-    /// When the last of them was found.
+    /// When the walk that found them ended.
     pub(crate) found_at: Instant,
-    /// A folder for what is only needed meanwhile.
+    /// A folder for temporary files.
     pub(crate) scratch: &'a Path,
     pub(crate) threads: usize,
-    /// The largest file that is indexed.
+    /// Files over this size are not indexed.
     pub(crate) limit: u64,
     pub(crate) metadata: SegmentMetadata<'a>,
 }
 
-/// How much text is collected before it is written out as a run: some 45 MiB of memory for each thread.
+/// How many bytes of text a thread collects before it writes a sorted run: about 45 MiB of memory for each thread.
 const SPAN: u64 = 48 << 20;
 
-/// Writes a segment of the files to `out`. Interrupted, it gives an error of that kind.
+/// Writes a segment to `out` and returns its seal. A build that is cancelled returns an error of kind `Interrupted`.
 pub(crate) fn build_text(
     build: &TextBuild<'_>,
     out: &Path,
@@ -60,8 +60,8 @@ pub(crate) fn build_text(
                 }
                 let blocks = spans::blocks_of(file, build.limit);
                 let found = Sighting { stamp: file.stamp, at: build.found_at };
-                let blocks_and_first = (blocks, block as u16);
-                indexed.push(reader.index(build.root, &file.path, found, blocks_and_first, &mut collector));
+                let numbering = (blocks, block as u16);
+                indexed.push(reader.index(build.root, &file.path, found, numbering, &mut collector));
                 block += blocks;
                 if blocks > 0 {
                     let done = done.fetch_add(file.stamp.size, Ordering::Relaxed) + file.stamp.size;
@@ -83,8 +83,8 @@ pub(crate) fn build_text(
     write_segment(build, finished, blocks, out, has_ended)
 }
 
-/// Looks again at files that were changed so shortly before they were read that another change could have gone unseen. If
-/// one still has the same content now, it is what its stamp says.
+/// Reads again those files that changed so shortly before they were read that a further change could have left the
+/// same stamp ("racily clean" in git). If the content is still the same, the stamp is trusted.
 fn recheck_racy_files(
     build: &TextBuild<'_>,
     finished: &mut [(usize, Vec<IndexedFile>, Run)],
@@ -106,7 +106,7 @@ fn recheck_racy_files(
     Ok(())
 }
 
-/// Waits until the clock by which files are stamped has moved on: a tick, or two seconds where it counts seconds.
+/// Waits until the file system's clock has moved on: for a tick, or for two seconds where times are whole seconds.
 fn wait_until(time: Instant, has_ended: &(dyn Fn() -> bool + Sync)) -> io::Result<()> {
     loop {
         if has_ended() {

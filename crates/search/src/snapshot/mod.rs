@@ -1,8 +1,9 @@
-//! How searches stay fresh: the index, and over it what has changed since it was built.
+//! Snapshots: a generation of the index, with an overlay of what has changed since it was built.
 //!
-//! Changes come from two sides. The files toolset **notes** each path that it changes, before it replies; the kernel
-//! tells of all other changes. Nobody waits for them: when a search begins, it takes in what has happened until then,
-//! and answers from the **snapshot** that this gives.
+//! Changes are reported from two sides. The files toolset **notes** each path that it changes before it replies; a
+//! **watcher** (inotify) queues events for all other changes. No thread handles events as they arrive. When a search
+//! begins, it first applies everything that is queued, so that it sees every edit made before it (read-your-writes),
+//! and then answers from the snapshot that results.
 
 mod overlay;
 mod overlay_ranked;
@@ -34,18 +35,18 @@ use crate::{
     store::{Generation, Manifest, ManifestFile, Store},
 };
 
-/// What one search answers from.
+/// What one search answers from. It does not change while the search runs.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) index: Arc<Index>,
     pub(crate) overlay: Arc<Overlay>,
     pub(crate) manifest: Arc<Manifest>,
-    /// The files of the root, where there is no index: each of them is looked into.
+    /// Where there is no index: all files of the root, which the search scans.
     pub(crate) listing: Option<Arc<Listing>>,
 }
 
 impl Snapshot {
-    /// All files that a walk has found, with nothing known of them. Files over `limit` bytes are not searched.
+    /// A snapshot without an index: all files that a walk has found. Files over `limit` bytes are skipped.
     pub(crate) fn of_listing(listing: Listing, limit: u64) -> Self {
         Self {
             index: Arc::new(Index { generation: 0, segments: Vec::new() }),
@@ -55,8 +56,8 @@ impl Snapshot {
         }
     }
 
-    /// Hands out the path of each file, in no particular order, until that is enough. What cannot be read of an index is
-    /// left out.
+    /// Calls `take` with the path of each file, in no particular order, until it returns false. Paths that cannot be
+    /// read from a damaged index are left out.
     pub(crate) fn each_path(&self, take: &mut dyn FnMut(&[u8]) -> bool) {
         if let Some(listing) = &self.listing {
             let _ = listing.files.iter().all(|path| take(path));
@@ -68,24 +69,24 @@ impl Snapshot {
         let _ = indexed.chain(changed).all(take);
     }
 
-    /// Whether an index answers.
+    /// Whether an index answers. Otherwise files are scanned.
     pub(crate) fn is_indexed(&self) -> bool {
         self.listing.is_none()
     }
 }
 
-/// Why there is no snapshot.
+/// Why a search, or a snapshot for it, failed.
 #[derive(Debug)]
 pub(crate) enum SearchError {
-    /// There is no index.
+    /// No index has been built.
     NoIndex,
-    /// There is one that cannot be trusted.
+    /// The index is torn, corrupt or of another version.
     Damaged,
-    /// Nobody waits any more.
+    /// The call was cancelled, or its deadline has passed.
     Cancelled,
-    /// The answer would be larger than is allowed: it would have so many bytes at least, and may have `most`.
+    /// The result would have at least `bytes` bytes, and may have at most `limit`.
     TooLarge { bytes: usize, limit: usize },
-    /// Something else went wrong.
+    /// Reading or writing failed, which says nothing about the content of the index.
     Io(io::Error),
 }
 
@@ -105,25 +106,25 @@ impl From<Torn> for SearchError {
     }
 }
 
-/// How changes from outside are seen.
+/// How changes from outside are detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Watching {
-    /// Nobody has searched yet.
+    /// Nothing has been searched yet.
     NotYet,
-    /// By the kernel's events.
+    /// By inotify events.
     Events,
-    /// By walking the root before a search; the reason why.
+    /// By walking the root before a search, for this reason.
     Walking(String),
 }
 
-/// Keeps a view of a root fresh.
+/// Keeps the overlay up to date and returns snapshots.
 pub(crate) struct Refresher {
     root: Arc<Root>,
     store: Store,
     state: Mutex<RefresherState>,
-    /// Paths that were changed through the tools.
+    /// Paths that were changed through the tools, and are not applied to the overlay yet.
     noted: Mutex<HashSet<Vec<u8>>>,
-    /// Anything may have been changed, so where nobody watches the root has to be walked.
+    /// Any file may have been changed, so that without a watcher the root must be walked.
     is_all_noted: AtomicBool,
 }
 
@@ -135,12 +136,12 @@ struct RefresherState {
     /// Why there is no watcher.
     problem: Option<String>,
     walked_at: Option<Instant>,
-    /// The generation that was last opened, and when it was built.
+    /// The number of the generation that was opened last, and when it was built.
     generation: Option<(u64, u64)>,
 }
 
 impl RefresherState {
-    /// The largest file that is searched: what has changed is judged as what has not.
+    /// The size limit of the open generation. The overlay must use the same one.
     fn limit(&self) -> u64 {
         self.opened.as_ref().map_or(0, |opened| opened.manifest.limit)
     }
@@ -152,10 +153,10 @@ struct OpenGeneration {
     source: ManifestFile,
 }
 
-/// Changes beyond this are better in a segment: each search reads them whole.
+/// A larger overlay is merged into the index in the background, because each search scans its files whole.
 const MAX_OVERLAY_FILES: usize = 500;
 const MAX_OVERLAY_BYTES: u64 = 32 << 20;
-/// Without events, a walk is trusted for this long.
+/// Without a watcher, the result of a walk is used for this long.
 const WALK_VALID_FOR: Duration = Duration::from_millis(500);
 
 impl Refresher {
@@ -169,24 +170,23 @@ impl Refresher {
         }
     }
 
-    /// A path was changed: the next snapshot has it.
+    /// A path was changed: the next snapshot contains the change.
     pub(crate) fn note(&self, path: &[u8]) {
         self.noted.lock().insert(path.to_owned());
     }
 
-    /// Anything may have changed. A watch has seen what did.
+    /// Any file may have changed. Where there is a watcher, it has events for those that did.
     pub(crate) fn note_all(&self) {
         self.is_all_noted.store(true, Ordering::Release);
     }
 
-    /// Whether so much has changed since the index was built that searches are slowed down by it.
+    /// Whether the overlay is so large that it slows searches down.
     pub(crate) fn is_overlay_large(&self) -> bool {
         let state = self.state.lock();
         state.opened.is_some()
             && (state.overlay.len() > MAX_OVERLAY_FILES || state.overlay.bytes() > MAX_OVERLAY_BYTES)
     }
 
-    /// How changes from outside are seen.
     pub(crate) fn watching(&self) -> Watching {
         let state = self.state.lock();
         match (&state.watcher, &state.problem) {
@@ -196,7 +196,7 @@ impl Refresher {
         }
     }
 
-    /// The root as it is now.
+    /// Applies all changes until now and returns a snapshot.
     pub(crate) fn snapshot(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Result<Snapshot, SearchError> {
         let mut state = self.state.lock();
         let outcome = self.refresh(&mut state, has_ended);
@@ -206,7 +206,7 @@ impl Refresher {
         outcome
     }
 
-    /// The index as it lies on disk.
+    /// A snapshot of the index on disk, without an overlay.
     pub(crate) fn snapshot_on_disk(&self) -> Result<Snapshot, SearchError> {
         let Generation { index, manifest, .. } = self.store.open()?.ok_or(SearchError::NoIndex)?;
         Ok(Snapshot {
@@ -217,19 +217,19 @@ impl Refresher {
         })
     }
 
-    /// Changes from outside are to be seen by walking.
+    /// Detect changes by walking, for this reason.
     pub(crate) fn do_not_watch(&self, reason: &str) {
         self.state.lock().problem = Some(reason.to_owned());
     }
 
-    /// The paths that differ from the index on disk, if the kernel's events tell them all.
+    /// The paths that differ from the index on disk; `None` if there is no watcher to report them all.
     pub(crate) fn changed_paths(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Option<Within> {
         let snapshot = self.snapshot(has_ended).ok()?;
         let are_all = self.state.lock().watcher.is_some();
         are_all.then(|| Within::new(snapshot.overlay.paths().map(<[u8]>::to_vec)))
     }
 
-    /// What a search has found to be damaged is not used again.
+    /// Closes the open generation, because it was found to be damaged.
     pub(crate) fn close(&self) {
         self.state.lock().opened = None;
     }
@@ -242,12 +242,12 @@ impl Refresher {
         self.reopen(state)?;
         let Some(opened) = &state.opened else { return Err(SearchError::NoIndex) };
         let index = Arc::clone(&opened.index);
-        // Whatever is noted from here on belongs to the next snapshot.
+        // Paths that are noted from here on belong to the next snapshot.
         let noted = std::mem::take(&mut *self.noted.lock());
         let outcome = self.apply_changes(state, &index, noted.iter().cloned().collect(), has_ended);
         if outcome.is_err() {
             self.noted.lock().extend(noted);
-            // What events have told is lost with the search that took them.
+            // The events that were taken from the queue are lost with this search, so the next one must walk.
             state.walked_at = None;
         }
         outcome?;
@@ -260,7 +260,7 @@ impl Refresher {
         })
     }
 
-    /// Opens the present generation if it is not the one that is open.
+    /// Opens the current generation unless it is open already.
     fn reopen(&self, state: &mut RefresherState) -> Result<(), SearchError> {
         if let Some(opened) = &state.opened
             && self.store.is_current(&opened.source)
@@ -270,15 +270,15 @@ impl Refresher {
         }
         state.opened = None;
         let Some(Generation { index, manifest, source }) = self.store.open()? else {
-            // Without an index nothing is kept fresh.
+            // Without an index there is no overlay to keep up to date.
             *state = RefresherState::default();
             return Ok(());
         };
         let mut overlay = Overlay::clone(&state.overlay);
         overlay.prune(&index)?;
         state.overlay = Arc::new(overlay);
-        // Files may have changed after the build had read them, and before their events, which are gone by now, were
-        // taken for another generation.
+        // A file may have changed after the build had read it, and its event may have been applied to the generation
+        // before. Only a walk finds such files.
         let generation = (manifest.generation, manifest.built_at);
         if state.generation.replace(generation) != Some(generation) {
             state.walked_at = None;
@@ -288,7 +288,7 @@ impl Refresher {
         Ok(())
     }
 
-    /// Takes in all that has happened.
+    /// Applies all queued changes to the overlay.
     fn apply_changes(
         &self,
         state: &mut RefresherState,
@@ -309,9 +309,9 @@ impl Refresher {
                     || state.walked_at.is_some_and(|walked| walked.elapsed() > WALK_VALID_FOR);
             }
         }
-        // What git keeps is not searched.
+        // Files inside `.git` are not searched.
         paths.retain(|path| is_rule(path) || !path.split(|byte| *byte == b'/').any(|name| name == b".git"));
-        // New rules may hide or show anything.
+        // A changed ignore rule may hide or reveal any file.
         is_lost |= paths.iter().any(|path| is_rule(path));
         if is_lost {
             return self.walk_all(state, index, has_ended);
@@ -343,7 +343,7 @@ impl Refresher {
         Ok(())
     }
 
-    /// Walks, and watches each folder before it is read, so that nothing is missed in between.
+    /// Walks the root. Each folder is watched before it is read, so that no change in between is missed.
     fn walk(
         &self,
         watcher: Option<&Watcher>,
@@ -372,7 +372,8 @@ impl Refresher {
         let mut overlay = Overlay::clone(&state.overlay);
         let mut unclear = Vec::new();
         for path in paths.into_iter().collect::<HashSet<_>>() {
-            // A file that is known is not ignored, whatever it holds now.
+            // A path that is in the index or the overlay was not ignored, so it need not be checked against the
+            // ignore rules.
             let known = match overlay.get(&path) {
                 Some(file) => file.is_some(),
                 None => index.find(&path)?.is_some(),
@@ -397,7 +398,7 @@ impl Refresher {
         self.update_overlay(state, index, walk, Some(&within), has_ended)
     }
 
-    /// Lays what a walk found over the index.
+    /// Updates the overlay with what a walk found.
     fn update_overlay(
         &self,
         state: &mut RefresherState,

@@ -1,4 +1,4 @@
-//! Files that are not as the index knows them.
+//! The overlay: files that differ from the index.
 
 use std::{
     collections::BTreeMap,
@@ -16,15 +16,15 @@ use crate::{
     segment::{FileRecord, FileState, Torn},
 };
 
-/// By path: what a file is now, or that it is gone.
+/// By path, a file that differs from its record in the index. `None` is a tombstone: the file is gone.
 #[derive(Default)]
 pub(crate) struct Overlay {
     files: BTreeMap<Vec<u8>, Option<Arc<Inspected>>>,
-    /// The words and names of the files that are there, once they are asked for.
+    /// The words and symbols of the files, built when they are first asked for.
     ranked: OnceLock<OverlayRanked>,
 }
 
-/// A copy is made to be changed.
+/// A clone is made to be changed, so it starts without the words and symbols.
 impl Clone for Overlay {
     fn clone(&self) -> Self {
         Self { files: self.files.clone(), ranked: OnceLock::new() }
@@ -36,12 +36,11 @@ impl Overlay {
         self.files.is_empty()
     }
 
-    /// How many files differ.
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether a path is not as the index knows it.
+    /// Whether a path differs from the index. What the index has for it must then be skipped.
     pub(crate) fn contains(&self, path: &[u8]) -> bool {
         self.files.contains_key(path)
     }
@@ -50,17 +49,17 @@ impl Overlay {
         self.files.keys().map(Vec::as_slice)
     }
 
-    /// The files that are there.
+    /// The files that exist.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&[u8], &FileRecord)> {
         self.files.iter().filter_map(|(path, file)| Some((path.as_slice(), &file.as_ref()?.file)))
     }
 
-    /// What is known of a path: nothing, that it is gone, or the file.
+    /// The overlay's entry for a path: `None` if there is none, `Some(None)` if the file is gone.
     pub(crate) fn get(&self, path: &[u8]) -> Option<Option<&FileRecord>> {
         self.files.get(path).map(|file| file.as_ref().map(|inspected| &inspected.file))
     }
 
-    /// The words and names of its files.
+    /// The words and symbols of its files.
     pub(crate) fn ranked(&self, root: &Root, has_ended: &dyn Fn() -> bool) -> io::Result<&OverlayRanked> {
         if let Some(ranked) = self.ranked.get() {
             return Ok(ranked);
@@ -69,12 +68,12 @@ impl Overlay {
         Ok(self.ranked.get_or_init(|| made))
     }
 
-    /// How many bytes its files have.
+    /// The size of its files.
     pub(crate) fn bytes(&self) -> u64 {
         self.files().map(|(_, file)| file.stamp.size).sum()
     }
 
-    /// Takes in what has changed since the index was built, in what `within` covers.
+    /// Replaces the entries that `within` covers by the changes that a walk found there.
     pub(crate) fn replace(
         &mut self,
         changes: Changes,
@@ -96,7 +95,7 @@ impl Overlay {
             if has_ended() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            // What is as it was when it was last looked at need not be read again.
+            // A file that has not changed since it was last read need not be read again.
             let old = old.get(&found.path).and_then(Option::as_ref);
             let file = match old {
                 Some(old) if old.file.stamp == found.stamp && old.file.state != FileState::Unreadable => {
@@ -110,12 +109,12 @@ impl Overlay {
         Ok(())
     }
 
-    /// Takes in that one file, which is known not to be ignored, has changed.
+    /// Records a change of one file, which must not be an ignored one.
     pub(crate) fn touch(&mut self, path: &[u8], file: Inspected) {
         self.files.insert(path.to_owned(), Some(Arc::new(file)));
     }
 
-    /// Forgets what the index knows by now.
+    /// Removes entries that a new generation has caught up with.
     pub(crate) fn prune(&mut self, index: &Index) -> Result<(), Torn> {
         let mut torn = Ok(());
         self.files.retain(|path, file| {

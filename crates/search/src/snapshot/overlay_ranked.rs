@@ -1,4 +1,4 @@
-//! The words and names of files that are not as the index knows them, made when they are asked for.
+//! The words and symbols of the files in an overlay, indexed in memory when a search first needs them.
 
 use std::io::{self, Read};
 
@@ -11,7 +11,7 @@ use crate::{
     segment::FileRecord,
 };
 
-/// Small indexes in memory; files are numbered in the order of their paths.
+/// Small indexes in memory. Files are numbered in the order of their paths.
 pub(crate) struct OverlayRanked {
     pub(crate) words: Vec<u8>,
     pub(crate) names: Vec<u8>,
