@@ -386,10 +386,10 @@ fn a_search_without_hits_tells_what_may_be_the_reason() {
         };
         // What takes longer than the search is not asked, so a busy machine may need more than one try.
         wait_until("the other case is told", || {
-            hint(json!({"query": "needle"})).contains("in another case 2 lines match")
+            hint(json!({"query": "needle"})).contains("ignoring case, 2 lines match")
         });
         wait_until("the other case is told", || {
-            hint(json!({"query": "needle", "count": true})).contains("in another case 2 lines match")
+            hint(json!({"query": "needle", "count": true})).contains("ignoring case, 2 lines match")
         });
         wait_until("what rules leave out is told", || {
             hint(json!({"query": "absent"})).contains("2 files are left out by ignore rules")
@@ -403,8 +403,8 @@ fn a_search_without_hits_tells_what_may_be_the_reason() {
             (json!("srcs"), "`src`"),
             (json!("src/parsr.rs"), "`src/parser.rs`"),
             (json!(["parser.rss"]), "nothing at `parser.rss`"),
-            (json!("*.py"), "no file that is searched matches `path`"),
-            (json!("x.log"), "is there, but has no file that is searched"),
+            (json!("*.py"), "`path` matches no searched file"),
+            (json!("x.log"), "exists, but no file there is searched"),
         ] {
             wait_until(near, || hint(json!({"query": "Needle", "path": path})).contains(near));
         }

@@ -1,4 +1,4 @@
-//! What the command line needs: an index built with somebody watching, and all lines that match, printed as fast as
+//! What the command line needs: building the index with a progress display, and printing matching lines as fast as
 //! they are found.
 
 use std::{
@@ -24,94 +24,94 @@ use crate::{
     verify::{Line, LineSink, Verifier, VerifyOptions, column},
 };
 
-/// What a build did.
+/// The outcome of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildReport {
-    /// The generation that answers now.
+    /// The current generation.
     pub generation: u64,
-    /// How many files were read, and how many are gone.
+    /// How many files were read, and how many were removed from the index.
     pub read: u64,
     /// See `read`.
     pub removed: u64,
     /// Why everything was read although only changes were asked for.
     pub rebuilt: Option<&'static str>,
-    /// How many files are searched, and how many bytes they have.
+    /// The number of files that are searched, and their size in bytes.
     pub files: u64,
     /// See `files`.
     pub bytes: u64,
-    /// By reason: how many are not.
+    /// The number of skipped files, by reason.
     pub skipped: Vec<(&'static str, u64)>,
-    /// How many bytes the index takes on disk: the part for text, and all.
+    /// The size of the index on disk: the part for text searches, and all of it.
     pub text_size: u64,
     /// See `text_size`.
     pub size: u64,
 }
 
-/// A search for hits, which is answered as the tool `search` answers it.
+/// A search for hits, answered as the tool `search` does.
 pub struct HitSearch<'a> {
-    /// What is searched for.
+    /// What to search for.
     pub query: &'a str,
-    /// How that is read.
+    /// How `query` is read.
     pub matching: Match,
-    /// Whether case counts; by default as the tool has it.
+    /// Whether case is ignored; `None` for the tool's default.
     pub case: Option<Case>,
     /// Whether only whole words match.
     pub is_word: bool,
-    /// Which files.
+    /// Which files are searched.
     pub globs: &'a [String],
-    /// In which language.
+    /// Only files in this language are searched.
     pub language: Option<&'a str>,
-    /// Symbols of which kind.
+    /// Only symbols of this kind are returned.
     pub kind: Option<&'a str>,
-    /// How many lines are shown before and after each hit.
+    /// How many context lines are shown before and after each hit.
     pub around: u32,
-    /// How many hits are wanted; none is all.
+    /// How many hits are wanted; `None` for all.
     pub top: Option<u64>,
 }
 
-/// A search for lines.
+/// A search for matching lines.
 pub struct LineSearch<'a> {
-    /// What is searched for.
+    /// What to search for.
     pub query: &'a str,
-    /// As a regular expression, not as it stands.
+    /// Whether `query` is a regular expression, not literal text.
     pub is_regex: bool,
-    /// Whether case counts.
+    /// Whether case is ignored.
     pub case: Case,
     /// Whether only whole words match.
     pub is_word: bool,
-    /// Which files.
+    /// Which files are searched.
     pub globs: &'a [String],
-    /// In which language.
+    /// Only files in this language are searched.
     pub language: Option<&'a str>,
-    /// How many lines at most.
+    /// The most lines to print.
     pub top: Option<u64>,
-    /// How many lines before and after each are printed.
+    /// How many context lines are printed before and after each match.
     pub around: usize,
-    /// Whether lines are counted.
+    /// Whether line numbers are needed.
     pub line_numbers: bool,
-    /// What stands between the lines of one file and those of the next.
+    /// What is printed between the lines of one file and those of the next.
     pub separator: &'a [u8],
 }
 
-/// A line that matches, or one around it.
+/// A matching line, or a context line.
 pub struct MatchedLine<'a> {
     /// The file.
     pub path: &'a [u8],
-    /// The line, from 1, if lines are counted.
+    /// The line number from 1, if it was asked for.
     pub number: u64,
-    /// Without its end.
+    /// The line without its terminator.
     pub text: &'a [u8],
-    /// Whether it is the first of its file.
+    /// Whether it is the first printed line of its file.
     pub is_first: bool,
-    /// Whether it is only near one that matches.
+    /// Whether it is a context line.
     pub is_around: bool,
-    /// Where the first match begins, if that is known already.
+    /// The column of the first match, if it is known already.
     column: Option<u64>,
     pattern: &'a Pattern,
 }
 
 impl MatchedLine<'_> {
-    /// Where the first match begins, in bytes from 1.
+    /// The column of the first match, in bytes from 1.
     pub fn column(&self) -> u64 {
         self.column.unwrap_or_else(|| column(self.pattern, self.text))
     }
@@ -122,45 +122,45 @@ impl MatchedLine<'_> {
     }
 }
 
-/// What was printed.
+/// The outcome of printing lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PrintedLines {
-    /// How many lines.
+    /// The number of matching lines.
     pub count: u64,
     /// The files that could not be read.
     pub missed: Vec<Vec<u8>>,
-    /// What is to be told if the index was built for files of another size than is set now.
+    /// A warning if the index was built with another size limit than the one that is set now.
     pub other_limit: Option<String>,
-    /// Whether an index answered; without one the files were read.
+    /// Whether an index answered; without one the files were scanned.
     pub is_indexed: bool,
 }
 
-/// What a search came to, for programs and for people.
+/// The result of a search, for programs and for people.
 pub struct Answer {
     /// The tool's result.
     pub json: Value,
     /// Its hits.
     pub hits: Vec<ShownHit>,
-    /// What is to be told if the index was built for files of another size than is set now.
+    /// A warning if the index was built with another size limit than the one that is set now.
     pub other_limit: Option<String>,
-    /// Whether an index answered; without one the files were read.
+    /// Whether an index answered; without one the files were scanned.
     pub is_indexed: bool,
 }
 
-/// A hit as it is printed.
+/// A hit as the command line prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownHit {
     /// The file.
     pub path: Vec<u8>,
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: u64,
-    /// Where the first match begins, in bytes from 1.
+    /// The column of the first match, in bytes from 1.
     pub column: u64,
     /// The line.
     pub text: String,
-    /// The lines before it.
+    /// The context lines before it.
     pub before: Vec<String>,
-    /// The lines after it.
+    /// The context lines after it.
     pub after: Vec<String>,
 }
 
@@ -174,7 +174,7 @@ fn matches(pattern: &Pattern, line: &[u8]) -> Vec<Range<usize>> {
     matches
 }
 
-/// The circumstances of the local user's own command.
+/// The context of a call by the local user, without a deadline.
 fn local_call() -> CallContext {
     CallContext::detached(Caller::local())
 }
@@ -205,8 +205,7 @@ impl Search {
         })
     }
 
-    /// Answers as the tool `search` does, with as many hits as there are unless `top` says less. With `is_fresh` the
-    /// root is walked first.
+    /// Answers as the tool `search` does. With `is_fresh` the root is walked first.
     pub fn answer(&self, search: &HitSearch<'_>, is_fresh: bool) -> Result<Answer, Fault> {
         let (output, snapshot) = tools::search_now(self, search, is_fresh, &local_call())?;
         let hits = output.hits().iter().map(|hit| ShownHit {
@@ -222,7 +221,7 @@ impl Search {
         Ok(Answer { json, hits, other_limit: self.other_limit(&snapshot), is_indexed: snapshot.is_indexed() })
     }
 
-    /// Prints all lines that match, in the order of paths and lines. `format` writes one line.
+    /// Prints all matching lines, in the order of paths and lines. `format` writes one line.
     pub fn print_lines(
         &self,
         search: &LineSearch<'_>,
@@ -261,11 +260,11 @@ impl Search {
             &mut candidates,
             || Verifier::new(&self.root, pattern, options, snapshot.manifest.limit, &|| false),
             || LineBuffer::new(search, pattern, format),
-            |gathered| {
+            |sink| {
                 let Ok(before) = printed else { return false };
-                missed.extend_from_slice(&gathered.missed);
-                // What several threads have found together may be more than is wanted.
-                let (text, lines) = gathered.first_lines(most - before);
+                missed.extend_from_slice(&sink.missed);
+                // The sinks of several threads may have more lines than are wanted.
+                let (text, lines) = sink.first_lines(most - before);
                 let separator = if before > 0 && lines > 0 { search.separator } else { b"" };
                 printed =
                     out.write_all(separator).and_then(|()| out.write_all(text)).map(|()| before + lines);
@@ -279,25 +278,25 @@ impl Search {
     }
 }
 
-/// So many bytes are printed before more are gathered.
+/// A sink with this many bytes is printed before more lines are collected.
 const FLUSH_BYTES: usize = 1 << 18;
 
-/// Gathers lines as they are printed.
+/// Collects lines in printed form.
 struct LineBuffer<'a> {
     pattern: &'a Pattern,
     format: &'a (dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
     separator: &'a [u8],
     most: u64,
     out: Vec<u8>,
-    /// Where each line ends, if they are limited.
+    /// The end of each line in `out`, if the number of lines is limited.
     ends: Vec<usize>,
-    /// How many lines were gathered that match.
+    /// The number of matching lines.
     lines: u64,
-    /// How many of them are of the files before the present one.
+    /// The number of matching lines in the files before the current one.
     lines_before: u64,
-    /// Whether the present file has given no line yet.
+    /// Whether the current file has no line yet.
     is_file_start: bool,
-    /// How many lines around are printed, and how many have come since the last that matches.
+    /// How many context lines are printed, and how many came since the last match.
     around: usize,
     since: usize,
     missed: Vec<Vec<u8>>,
@@ -353,7 +352,7 @@ impl LineSink for LineBuffer<'_> {
         if self.most < u64::MAX {
             self.ends.push(self.out.len());
         }
-        // The searcher stops by itself after the lines around the last one.
+        // With context the searcher itself stops, after the context of the last match.
         self.around > 0 || !self.is_full()
     }
 

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_index_is_not_built_unasked_of_a_tree_that_is_too_large() {
+    fn no_index_is_built_automatically_of_a_tree_that_is_too_large() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("root");
         fs::create_dir(&path).expect("a root");

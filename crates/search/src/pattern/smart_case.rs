@@ -1,4 +1,4 @@
-//! Smart case, as ripgrep has it.
+//! Smart case, by ripgrep's rules.
 
 use regex_syntax::ast::{
     Ast, ClassSetItem, Literal, Visitor,
@@ -6,7 +6,7 @@ use regex_syntax::ast::{
     visit,
 };
 
-/// Whether a search for an expression ignores case: if it has literals and none of them is in upper case.
+/// Whether a search for an expression ignores case: it has literals, and none of them is an upper case letter.
 pub(crate) fn ignores_case(expression: &str) -> bool {
     let mut parser: Parser = ParserBuilder::new().build();
     let Ok(tree) = parser.parse(expression) else { return false };

@@ -1,8 +1,9 @@
-//! Looking for a match in one very long line, step by step.
+//! Interruptible matching within one very long line.
 //!
-//! An expression such as `a[^z]{900}b` takes seconds for each MiB, and ripgrep's matcher cannot be interrupted: a call
-//! that nobody waits for any more would go on for minutes. Here the automaton is driven byte by byte. It tells the same
-//! first match, without the shortcuts that make the matcher fast on most texts.
+//! An expression such as `a[^z]{900}b` takes seconds for each MiB, and ripgrep's matcher cannot be interrupted: a
+//! call that was cancelled would go on for minutes. Here the lazy DFA is stepped byte by byte, with checks for
+//! cancellation in between. It finds the same first match, without the optimizations that make the matcher fast on
+//! most texts.
 
 use regex_automata::{
     Anchored, Input,
@@ -15,23 +16,23 @@ use regex_automata::{
     util::syntax,
 };
 
-/// An expression to be matched step by step.
+/// An expression that is matched byte by byte.
 pub(super) struct Stepwise(Regex);
 
 /// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StepwiseError {
-    /// It was interrupted.
+    /// The call was cancelled.
     Cancelled,
-    /// The automaton cannot tell: borders of words between letters beyond ASCII are not its business.
+    /// The DFA cannot decide: it does not support Unicode word boundaries next to non-ASCII letters.
     Unsupported,
 }
 
-/// How many bytes are looked at between two questions whether to go on.
+/// How many bytes are matched between two checks for cancellation.
 const STEP: usize = 1 << 14;
 
 impl Stepwise {
-    /// Nothing if there is no such automaton.
+    /// Returns `None` if the expression has no DFA.
     pub(super) fn new(
         expression: &str,
         is_insensitive: bool,
@@ -52,7 +53,7 @@ impl Stepwise {
             .map(Self)
     }
 
-    /// Where the first match in a line begins, if there is one.
+    /// The offset of the first match in a line, if there is one.
     pub(super) fn find(
         &self,
         line: &[u8],
@@ -62,7 +63,7 @@ impl Stepwise {
         self.start(line, end, has_ended).map(Some)
     }
 
-    /// Where the first match ends.
+    /// The end of the first match.
     fn end(&self, line: &[u8], has_ended: &dyn Fn() -> bool) -> Result<Option<usize>, StepwiseError> {
         let automaton = self.0.forward();
         let mut cache = automaton.create_cache();
@@ -76,7 +77,7 @@ impl Stepwise {
             }
             match run.step(*byte)? {
                 Step::On => {}
-                // That is told one byte late.
+                // The DFA reports a match one byte late.
                 Step::Match => end = Some(offset),
                 Step::Dead => return Ok(end),
             }
@@ -84,7 +85,7 @@ impl Stepwise {
         Ok(if run.finish()? { Some(line.len()) } else { end })
     }
 
-    /// Where the match that ends at a offset begins.
+    /// The start of the match that ends at `end`, found by the reverse DFA.
     fn start(&self, line: &[u8], end: usize, has_ended: &dyn Fn() -> bool) -> Result<usize, StepwiseError> {
         let automaton = self.0.reverse();
         let mut cache = automaton.create_cache();
@@ -107,7 +108,7 @@ impl Stepwise {
     }
 }
 
-/// An automaton on its way.
+/// A DFA in a state.
 struct Attempt<'a> {
     automaton: &'a DFA,
     cache: &'a mut Cache,
@@ -137,7 +138,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Whether there is a match at the end of the text.
+    /// Whether the text ends with a match.
     fn finish(&mut self) -> Result<bool, StepwiseError> {
         let state = self.automaton.next_eoi_state(self.cache, self.state);
         let state = state.map_err(|_| StepwiseError::Unsupported)?;
@@ -172,7 +173,7 @@ mod tests {
             prop_assume!(pattern.is_ok());
             let pattern = pattern.expect("it was made");
             let found = pattern.matcher().find(line.as_bytes()).expect("it cannot fail");
-            // Nor does what is asked before the automaton change the answer.
+            // The checks before the DFA must not change the answer either.
             if let Ok(answer) = pattern.find(line.as_bytes(), &|| false) {
                 prop_assert_eq!(answer, found.map(|found| found.start()), "{} {}", expression, line);
             }
@@ -180,7 +181,7 @@ mod tests {
                 return Ok(());
             }
             let stepwise = stepwise(&expression, is_insensitive);
-            // The matcher puts a group around an expression, so that it takes `a)(b`.
+            // The matcher puts a group around an expression, so it accepts `a)(b`.
             prop_assume!(stepwise.is_some() || regex_syntax::parse(&expression).is_ok());
             match stepwise.expect("an automaton").find(line.as_bytes(), &|| false) {
                 Err(StepwiseError::Unsupported) => prop_assert!(!line.is_ascii(), "{}", expression),

@@ -1,4 +1,4 @@
-//! The lines around a hit.
+//! Context lines: the lines before and after a hit.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
@@ -10,7 +10,7 @@ use pintle_root::Root;
 
 use crate::snapshot::SearchError;
 
-/// How many lines are shown before and after a hit.
+/// How many context lines to show before and after a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContextLines {
     pub(crate) before: usize,
@@ -23,10 +23,10 @@ impl ContextLines {
     }
 }
 
-/// How much of a file is read on either side; longer lines are not shown whole anyway.
+/// How many bytes are read on either side of a hit. A line that is longer would be cut anyway.
 const REACH: u64 = 64 << 10;
 
-/// Adds the lines before and after each hit, unless the file has changed in the meantime.
+/// Adds the context lines of each hit, unless its file has changed since it was searched.
 pub(crate) fn add(
     root: &Root,
     hits: &mut [LocatedHit],
@@ -62,7 +62,7 @@ fn read(file: &File, start: u64, end: u64) -> Vec<u8> {
     bytes
 }
 
-/// The last lines of a text that ends where a line starts.
+/// The last `count` lines of a text that ends where the hit's line starts.
 pub(crate) fn lines_before(text: &[u8], count: usize) -> Vec<String> {
     let Some(text) = text.strip_suffix(b"\n") else { return Vec::new() };
     let mut lines = text.rsplit(|byte| *byte == b'\n').take(count).map(shown).collect::<Vec<_>>();
@@ -70,7 +70,7 @@ pub(crate) fn lines_before(text: &[u8], count: usize) -> Vec<String> {
     lines
 }
 
-/// The first lines of a text that starts where a line ends.
+/// The first `count` lines of a text that starts where the hit's line ends.
 pub(crate) fn lines_after(text: &[u8], count: usize) -> Vec<String> {
     let text = text.strip_prefix(b"\r").unwrap_or(text);
     let Some(text) = text.strip_prefix(b"\n") else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! How many lines match, file by file.
+//! Counts matching lines, file by file.
 
 use super::Filter;
 use pintle_root::{Root, Stamp};
@@ -12,20 +12,20 @@ use crate::{
     verify::{Line, LineSink, Verified, Verifier, VerifyOptions},
 };
 
-/// What was counted.
+/// The result of a count.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// How many lines match.
+    /// The number of matching lines in all files.
     pub(crate) total: u64,
-    /// The first files that have some, with how many each has, in the order of paths.
+    /// The first files with matching lines, in the order of paths, each with its count.
     pub(crate) files: Vec<(Vec<u8>, u64)>,
-    /// How many files have some.
+    /// The number of files with matching lines.
     pub(crate) matching_files: u64,
-    /// What the files were found to be that were looked into.
+    /// Counts of the files that were read, by outcome.
     pub(crate) scanned: ScanCounts,
 }
 
-/// Counts the lines that match, and names as many files as are wanted.
+/// Counts the matching lines. At most `most_files` files are named.
 pub(crate) fn count_lines(
     root: &Root,
     snapshot: &Snapshot,
@@ -46,8 +46,8 @@ pub(crate) fn count_lines(
             counts.total += counter.lines as u64;
             counts.matching_files += counter.files.len() as u64;
             counts.scanned.merge(counter.scanned);
-            let room = most_files.saturating_sub(counts.files.len());
-            counts.files.extend(counter.files.into_iter().take(room));
+            let left = most_files.saturating_sub(counts.files.len());
+            counts.files.extend(counter.files.into_iter().take(left));
             !has_ended()
         },
     )?;
@@ -57,13 +57,12 @@ pub(crate) fn count_lines(
     Ok(counts)
 }
 
-/// Counts lines.
 #[derive(Default)]
 struct Counter {
     files: Vec<(Vec<u8>, u64)>,
-    /// The file of the last line.
+    /// The file of the line that was counted last.
     path: Vec<u8>,
-    /// The lines of all files.
+    /// The matching lines of all files.
     lines: usize,
     scanned: ScanCounts,
 }

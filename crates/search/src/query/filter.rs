@@ -1,4 +1,4 @@
-//! Which files a search is about: those that the caller may read, and of these what it asks for.
+//! Which files a search covers: those that the caller may read, filtered by its globs and language.
 
 use bstr::ByteSlice;
 use ignore::overrides::{Override, OverrideBuilder};
@@ -6,7 +6,7 @@ use pintle_contract::Scopes;
 use pintle_root::scan::Within;
 use pintle_symbols::Language;
 
-/// Says which files count.
+/// Decides which files a search covers.
 pub(crate) struct Filter<'a> {
     scopes: &'a Scopes,
     globs: Option<Override>,
@@ -34,7 +34,8 @@ impl<'a> Filter<'a> {
         Ok(Self { scopes, globs, language })
     }
 
-    /// Whether a file counts. Its language need not be known: to find it out takes longer than all the rest.
+    /// Whether the search covers a file. `language` may be unknown: finding it out takes longer than all other
+    /// checks, so it is done only if the search asks for a language.
     pub(crate) fn admits(&self, path: &[u8], language: Option<u8>) -> bool {
         let language = || language.or_else(|| Language::of_path(path).map(Language::id));
         self.language.is_none_or(|wanted| language() == Some(wanted.id()))
@@ -42,7 +43,7 @@ impl<'a> Filter<'a> {
             && self.scopes.may_read_bytes(path)
     }
 
-    /// Whether the caller may read everything and asks for it.
+    /// Whether the search covers every file.
     pub(crate) fn admits_all(&self) -> bool {
         self.scopes.are_everything() && self.globs.is_none() && self.language.is_none()
     }
@@ -50,8 +51,8 @@ impl<'a> Filter<'a> {
     fn is_globbed(&self, path: &[u8]) -> bool {
         let Some(globs) = &self.globs else { return true };
         let Ok(path) = path.to_path() else { return false };
-        // As when ripgrep walks: a folder that a glob leaves out takes all with it, and one that a glob names alone
-        // is not enough.
+        // As in ripgrep's walk, a glob that excludes a folder excludes everything below it, and a glob that includes
+        // only the folder itself does not include its files.
         let mut folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         !folders.any(|folder| globs.matched(folder, true).is_ignore()) && {
             let matched = globs.matched(path, false);
@@ -60,7 +61,8 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The files and folders outside of which no glob of these admits anything; nothing if that is not clear.
+/// The paths that all files matched by these globs are at or below; `None` if there is no such set. A scan walks only
+/// these paths.
 pub(crate) fn glob_prefixes(globs: &[String], is_folder: impl Fn(&str) -> bool) -> Option<Within> {
     let wanted = globs.iter().filter(|glob| !glob.starts_with('!')).collect::<Vec<_>>();
     let targets =
@@ -68,9 +70,10 @@ pub(crate) fn glob_prefixes(globs: &[String], is_folder: impl Fn(&str) -> bool) 
     (!targets.is_empty()).then(|| Within::new(targets.into_iter().map(String::into_bytes)))
 }
 
-/// The path that all begin with that a glob can match; nothing if there is none.
+/// The literal path that everything matched by a glob begins with, if there is one.
 fn literal_prefix(glob: &str) -> Option<String> {
-    // What stands at no fixed place, and what is read as a remark or trimmed.
+    // A glob without a slash matches at any depth; one that starts with `#` is a comment, and one with spaces around
+    // it is trimmed.
     let is_anchored = glob.trim_end_matches('/').contains('/');
     if !is_anchored || glob.starts_with('#') || glob.trim() != glob {
         return None;
@@ -82,11 +85,11 @@ fn literal_prefix(glob: &str) -> Option<String> {
     (!is_odd).then(|| plain.join("/"))
 }
 
-/// The glob that is meant: a folder stands for all that lies in it, and paths begin at the root.
+/// Expands shorthands: a folder stands for everything in it, and `./` for the root.
 fn expand(glob: &str, is_folder: &impl Fn(&str) -> bool) -> String {
     let (not, glob) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
     let has_wildcards = glob.contains(['*', '?', '[', '{', '\\']);
-    // Many write `./src`, and mean no glob.
+    // `./src` is a path that starts at the root, but not valid as a glob.
     let (is_from_root, rest) = glob
         .strip_prefix('.')
         .filter(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! Answering searches from a snapshot.
+//! Answers searches from a snapshot.
 
 mod context;
 mod count;
@@ -25,13 +25,13 @@ use crate::summary::ScanCounts;
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) hits: Vec<Hit>,
-    /// How many there are or, where that is not known, how many at least.
+    /// The number of hits or, unless `is_total_exact`, a lower bound.
     pub(crate) total: u64,
     pub(crate) is_total_exact: bool,
-    /// Whether there are more after this page.
+    /// Whether there are hits after this page.
     pub(crate) has_more: bool,
     /// Where the next page begins.
     pub(crate) next: Option<Cursor>,
-    /// What the files were found to be that were looked into.
+    /// Counts of the files that were read, by outcome.
     pub(crate) scanned: ScanCounts,
 }

@@ -1,4 +1,4 @@
-//! Symbols by name.
+//! Searches for symbols by name.
 
 use pintle_ranked::{Case, Found, NameQuery, NamesPart, find};
 use pintle_root::Root;
@@ -7,7 +7,7 @@ use pintle_symbols::Kind;
 use super::{Filter, Page, hit::ResultBudget, ranked};
 use crate::snapshot::{SearchError, Snapshot};
 
-/// A page of the definitions whose names match, best first. Nothing if the names are not built yet.
+/// A page of the definitions whose names match, best first. Returns `None` if the symbols are not built yet.
 pub(crate) fn find_names(
     root: &Root,
     snapshot: &Snapshot,
@@ -16,8 +16,8 @@ pub(crate) fn find_names(
     request: &ranked::PageRequest,
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Page>, SearchError> {
-    let fresh = snapshot.overlay.ranked(root, has_ended)?;
-    let sources = ranked::sources(snapshot, fresh, filter);
+    let overlay = snapshot.overlay.ranked(root, has_ended)?;
+    let sources = ranked::sources(snapshot, overlay, filter);
     let names = sources.iter().map(|part| part.names().transpose());
     let Some(names) = names.collect::<Option<Result<Vec<_>, _>>>().transpose()? else { return Ok(None) };
     let allowed = sources.iter().map(ranked::RankedSource::allowed).collect::<Vec<_>>();
@@ -34,7 +34,7 @@ pub(crate) fn find_names(
         return Err(SearchError::Cancelled);
     }
     let mut finding = finding;
-    // Definitions of one name come in the order of their paths, whatever sources they are in.
+    // Definitions of the same name are sorted by path, whichever segment they are in.
     for same in finding.found.chunk_by_mut(|one, next| one.name == next.name) {
         let path = |found: &Found| sources[found.part].path(found.file).unwrap_or_default();
         same.sort_by(|one, other| {
@@ -48,7 +48,7 @@ pub(crate) fn find_names(
     for found in finding.found.into_iter().take(request.end()).skip(request.start) {
         let path = sources[found.part].path(found.file)?;
         let Some(text) = ranked::read(root, path) else { continue };
-        // A file may have changed since; without a watch nobody has told.
+        // The file may have changed since it was indexed, if there is no watcher that reports it.
         let Some(definition) = text.current(&found, path) else { continue };
         let mut hit = text.hit(path, definition.line.into(), definition.column.into(), request.around);
         hit.end_line = definition.end_line.into();

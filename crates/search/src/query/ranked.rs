@@ -1,4 +1,4 @@
-//! What searches for words and for names have in common.
+//! What searches for words and for symbols have in common.
 
 use std::io::{self, Read};
 
@@ -16,12 +16,12 @@ use crate::{
     snapshot::{Overlay, OverlayRanked, Snapshot},
 };
 
-/// Which hits of a ranking are wanted.
+/// Which page of a ranking is wanted.
 pub(crate) struct PageRequest {
     pub(crate) start: usize,
     pub(crate) top: usize,
     pub(crate) around: ContextLines,
-    /// How many bytes of text may be gathered.
+    /// The budget for the text of the hits, in bytes.
     pub(crate) most_bytes: usize,
     pub(crate) fingerprint: u64,
 }
@@ -36,16 +36,16 @@ impl PageRequest {
     }
 }
 
-/// An index among those that are searched together: a segment's, or that of what has changed since.
+/// One of the indexes that a ranked search combines: that of a segment, or that of the overlay.
 pub(super) enum RankedSource<'a> {
     Segment { index: &'a Index, number: u32, overlay: &'a Overlay, filter: &'a Filter<'a> },
-    Overlay { fresh: &'a OverlayRanked, filter: &'a Filter<'a> },
+    Overlay { ranked: &'a OverlayRanked, filter: &'a Filter<'a> },
 }
 
-/// The parts of a snapshot.
+/// The indexes of a snapshot: its segments, then its overlay.
 pub(super) fn sources<'a>(
     snapshot: &'a Snapshot,
-    fresh: &'a OverlayRanked,
+    ranked: &'a OverlayRanked,
     filter: &'a Filter<'a>,
 ) -> Vec<RankedSource<'a>> {
     let (index, overlay) = (&*snapshot.index, &*snapshot.overlay);
@@ -55,27 +55,31 @@ pub(super) fn sources<'a>(
         overlay,
         filter,
     });
-    segments.chain([RankedSource::Overlay { fresh, filter }]).collect()
+    segments.chain([RankedSource::Overlay { ranked, filter }]).collect()
 }
 
 impl<'a> RankedSource<'a> {
-    /// Nothing if they are not built yet.
+    /// Returns `None` if the words are not built yet.
     pub(super) fn words(&self) -> io::Result<Option<Words<'a>>> {
         match self {
             Self::Segment { index, number, .. } => index.segments[*number as usize].words(),
-            Self::Overlay { fresh, .. } => Words::open(&fresh.words).map(Some).map_err(|_| Torn.into_error()),
+            Self::Overlay { ranked, .. } => {
+                Words::open(&ranked.words).map(Some).map_err(|_| Torn.into_error())
+            }
         }
     }
 
-    /// Nothing if they are not built yet.
+    /// Returns `None` if the symbols are not built yet.
     pub(super) fn names(&self) -> io::Result<Option<Names<'a>>> {
         match self {
             Self::Segment { index, number, .. } => index.segments[*number as usize].names(),
-            Self::Overlay { fresh, .. } => Names::open(&fresh.names).map(Some).map_err(|_| Torn.into_error()),
+            Self::Overlay { ranked, .. } => {
+                Names::open(&ranked.names).map(Some).map_err(|_| Torn.into_error())
+            }
         }
     }
 
-    /// Which files count; nothing if all do.
+    /// A filter for the files that the search covers; `None` if it covers all of them.
     pub(super) fn allowed(&self) -> Option<Box<dyn Fn(u32) -> bool + '_>> {
         match self {
             Self::Segment { index, number, overlay, filter } => {
@@ -92,10 +96,13 @@ impl<'a> RankedSource<'a> {
                         })
                 }))
             }
-            Self::Overlay { fresh, filter } => (!filter.admits_all()).then(|| {
+            Self::Overlay { ranked, filter } => (!filter.admits_all()).then(|| {
                 let admits = move |file: u32| {
                     let file = file as usize;
-                    fresh.paths.get(file).is_some_and(|path| filter.admits(path, Some(fresh.languages[file])))
+                    ranked
+                        .paths
+                        .get(file)
+                        .is_some_and(|path| filter.admits(path, Some(ranked.languages[file])))
                 };
                 Box::new(admits) as Box<dyn Fn(u32) -> bool + '_>
             }),
@@ -105,23 +112,23 @@ impl<'a> RankedSource<'a> {
     pub(super) fn path(&self, file: u32) -> Result<&'a [u8], Torn> {
         match self {
             Self::Segment { index, number, .. } => index.path(FileId { segment: *number, file }),
-            Self::Overlay { fresh, .. } => fresh.paths.get(file as usize).map(Vec::as_slice).ok_or(Torn),
+            Self::Overlay { ranked, .. } => ranked.paths.get(file as usize).map(Vec::as_slice).ok_or(Torn),
         }
     }
 }
 
-/// A file that was read whole.
+/// The content of a file.
 pub(super) struct FileText {
     pub(super) bytes: Vec<u8>,
     hash: String,
 }
 
-/// Reads a file; nothing if it cannot be read.
+/// Reads a file. Returns `None` if it cannot be read.
 pub(super) fn read(root: &Root, path: &[u8]) -> Option<FileText> {
     let file = root.open_version(path).ok()?.file;
     let mut bytes = Vec::new();
     file.take(RANKED_LIMIT + 1).read_to_end(&mut bytes).ok()?;
-    // One that has grown since has no words any more.
+    // A file that has grown beyond the limit since it was indexed has no words any more.
     if bytes.len() as u64 > RANKED_LIMIT {
         return None;
     }
@@ -130,7 +137,7 @@ pub(super) fn read(root: &Root, path: &[u8]) -> Option<FileText> {
 }
 
 impl FileText {
-    /// Where a definition is by now; nothing if it is gone.
+    /// Where a definition is now, in case the file has changed since it was indexed; `None` if it is gone.
     pub(super) fn current(&self, found: &Found, path: &[u8]) -> Option<Definition> {
         let Definition { line, column, kind, .. } = found.definition;
         let start = self.line_start(line.into()) + column.saturating_sub(1) as usize;
@@ -143,7 +150,7 @@ impl FileText {
         same.map(|(_, definition)| definition)
     }
 
-    /// Where a line starts; the last one if there are not as many.
+    /// The offset of a line, or of the last line if there are fewer.
     fn line_start(&self, line: u64) -> usize {
         let mut start = 0;
         for _ in 1..line {
@@ -155,7 +162,7 @@ impl FileText {
         start
     }
 
-    /// A hit in a line.
+    /// Makes a hit of a line.
     pub(super) fn hit(&self, path: &[u8], line: u64, column: u64, around: ContextLines) -> Hit {
         let start = self.line_start(line);
         let end = memchr::memchr(b'\n', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);

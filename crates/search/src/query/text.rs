@@ -1,4 +1,4 @@
-//! Literals and regular expressions.
+//! Searches for literals and regular expressions.
 
 use bstr::ByteSlice;
 
@@ -17,19 +17,19 @@ use crate::{
 };
 use pintle_root::{Root, Stamp};
 
-/// What is searched for, and how much of it is wanted.
+/// A text search, and which page of it is wanted.
 pub(crate) struct TextQuery<'a> {
     pub(crate) pattern: &'a Pattern,
     pub(crate) filter: &'a Filter<'a>,
     pub(crate) top: usize,
     pub(crate) around: ContextLines,
-    /// How many bytes of text may be gathered.
+    /// The budget for the text of the hits, in bytes.
     pub(crate) most_bytes: usize,
     pub(crate) from: Option<&'a Cursor>,
     pub(crate) fingerprint: u64,
 }
 
-/// A page of the lines that match, in the order of paths and lines.
+/// A page of the matching lines, in the order of paths and lines.
 pub(crate) fn search_text(
     root: &Root,
     snapshot: &Snapshot,
@@ -40,7 +40,8 @@ pub(crate) fn search_text(
     let from = query.from.map_or(&b""[..], |from| &from.path);
     let mut candidates = CandidateFiles::new(snapshot, &query.pattern.requirement, from, &admit)?;
     let (mut hits, mut scanned) = (Vec::<LocatedHit>::new(), ScanCounts::default());
-    // One more than wanted tells that there are more.
+    // One hit more than the page holds shows that there is a next page. The search ends as soon as it has that one
+    // (early exit).
     let most = query.top + 1;
     let options = VerifyOptions { line_numbers: true, hashes: true, around: 0, most: u64::MAX };
     verify_in_order(
@@ -48,9 +49,9 @@ pub(crate) fn search_text(
         &mut candidates,
         || Verifier::new(root, query.pattern, options, snapshot.manifest.limit, has_ended),
         || HitCollector { query, found: Vec::new(), most, scanned: ScanCounts::default() },
-        |mut gathered| {
-            hits.append(&mut gathered.found);
-            scanned.merge(gathered.scanned);
+        |mut sink| {
+            hits.append(&mut sink.found);
+            scanned.merge(sink.scanned);
             hits.len() < most && !has_ended()
         },
     )?;
@@ -74,7 +75,7 @@ pub(crate) fn search_text(
     Ok(Page { hits, total, is_total_exact: !has_more, has_more, next, scanned })
 }
 
-/// A hit, and where it lies in its file.
+/// A hit, with the offsets of its line and the stamp of the file that it was found in.
 pub(crate) struct LocatedHit {
     pub(crate) hit: Hit,
     pub(crate) stamp: Stamp,
@@ -82,7 +83,7 @@ pub(crate) struct LocatedHit {
     pub(crate) end: u64,
 }
 
-/// Gathers hits.
+/// Collects hits.
 struct HitCollector<'a> {
     query: &'a TextQuery<'a>,
     found: Vec<LocatedHit>,
@@ -144,4 +145,13 @@ impl LineSink for HitCollector<'_> {
             found.stamp = stamp;
         }
     }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }

@@ -1,4 +1,4 @@
-//! Ranked words.
+//! Searches for words, ranked by BM25.
 
 use pintle_ranked::{Ranked, WordsPart, best_line, rank, term_weights};
 use pintle_root::Root;
@@ -6,8 +6,8 @@ use pintle_root::Root;
 use super::{Filter, Page, hit::ResultBudget, ranked};
 use crate::snapshot::{SearchError, Snapshot};
 
-/// A page of the files that have some of the words, best first, each with its best line. Nothing if the words are not
-/// built yet.
+/// A page of the files that contain some of the words, best first, each with its best line. Returns `None` if the
+/// words are not built yet.
 pub(crate) fn find_words(
     root: &Root,
     snapshot: &Snapshot,
@@ -16,8 +16,8 @@ pub(crate) fn find_words(
     request: &ranked::PageRequest,
     has_ended: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Page>, SearchError> {
-    let fresh = snapshot.overlay.ranked(root, has_ended)?;
-    let sources = ranked::sources(snapshot, fresh, filter);
+    let overlay = snapshot.overlay.ranked(root, has_ended)?;
+    let sources = ranked::sources(snapshot, overlay, filter);
     let words = sources.iter().map(|part| part.words().transpose());
     let Some(words) = words.collect::<Option<Result<Vec<_>, _>>>().transpose()? else { return Ok(None) };
     let allowed = sources.iter().map(ranked::RankedSource::allowed).collect::<Vec<_>>();
@@ -26,7 +26,8 @@ pub(crate) fn find_words(
         .zip(&allowed)
         .map(|(words, allowed)| WordsPart { words: *words, allowed: allowed.as_deref() })
         .collect::<Vec<_>>();
-    // All that match, so that those of equal score come in the order of their paths, whatever sources they are in.
+    // All matching files are ranked, so that files of equal score come in the order of their paths, whichever segment
+    // they are in.
     let (found, total) = rank(&parts_of_words, query, usize::MAX, has_ended);
     if has_ended() {
         return Err(SearchError::Cancelled);

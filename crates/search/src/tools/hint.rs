@@ -1,4 +1,4 @@
-//! What may be the reason that a search has found nothing.
+//! Hints for a search without hits: what may be the reason.
 
 use std::{fs, path::Path};
 
@@ -13,19 +13,19 @@ use crate::{
     summary::{IGNORED, Summary},
 };
 
-/// A search without hits, and what can be asked about it.
+/// A search without hits.
 pub(super) struct NoHits<'a> {
     pub(super) search: &'a Search,
     pub(super) snapshot: &'a Snapshot,
     pub(super) filter: &'a Filter<'a>,
     pub(super) scopes: &'a Scopes,
     pub(super) globs: &'a [String],
-    /// The query in every case, if that would be another search.
+    /// The query with case ignored, if the search did not ignore it.
     pub(super) other_case: Option<(&'a str, Meaning)>,
 }
 
 impl NoHits<'_> {
-    /// Looks for reasons until `has_ended`.
+    /// Looks for possible reasons until `has_ended`.
     pub(super) fn hint(
         &self,
         summary: &mut Summary,
@@ -38,7 +38,7 @@ impl NoHits<'_> {
         }
         if let Some(listing) = &self.snapshot.listing {
             let passed = self.search.root.passed_over_by(listing, has_ended);
-            // What was counted in part would say too little.
+            // An incomplete count would be misleading.
             if !has_ended() {
                 summary.set_skipped(&passed, self.scopes);
             }
@@ -60,10 +60,10 @@ impl NoHits<'_> {
             count_lines(&self.search.root, self.snapshot, (&pattern, self.filter), 0, has_ended).ok()?;
         let lines = if counts.total == 1 { "line matches" } else { "lines match" };
         (counts.total > 0)
-            .then(|| format!("in another case {} {lines}: set `case` to `insensitive`", counts.total))
+            .then(|| format!("ignoring case, {} {lines}: set `case` to `insensitive`", counts.total))
     }
 
-    /// Where `path` leaves no file to be searched: what is wrong with it.
+    /// Explains why `path` matches no searched file, if it does not.
     fn no_file(&self, has_ended: &(dyn Fn() -> bool + Sync)) -> Option<String> {
         let mut is_any = false;
         self.snapshot.each_path(&mut |path| {
@@ -74,18 +74,18 @@ impl NoHits<'_> {
             return None;
         }
         let missing = self.globs.iter().filter(|glob| !glob.starts_with('!'));
-        // What lies elsewhere was not listed if `path` says where to look.
+        // If `path` restricted the listing, files elsewhere were not listed.
         let is_narrowed = self.snapshot.listing.as_ref().is_some_and(|listing| listing.within.is_some());
         let whole = is_narrowed.then(|| self.search.list_files(None, has_ended).ok()).flatten();
         let whole = whole.as_ref().unwrap_or(self.snapshot);
         let missing = missing.filter_map(|glob| self.missing(glob, whole)).collect::<Vec<_>>();
         match missing.is_empty() {
-            true => Some("no file that is searched matches `path`".to_owned()),
+            true => Some("`path` matches no searched file".to_owned()),
             false => Some(shown(missing)),
         }
     }
 
-    /// What is not there of a path, and the nearest that is.
+    /// Which part of a path does not exist, and the nearest path that does.
     fn missing(&self, glob: &str, whole: &Snapshot) -> Option<String> {
         let plain = glob.strip_prefix("./").unwrap_or(glob).trim_matches('/');
         let mut folder = String::new();
@@ -102,7 +102,7 @@ impl NoHits<'_> {
             let near = near.map(|near| format!("; the nearest is `{near}`"));
             return Some(format!("there is nothing at `{plain}`{}", near.unwrap_or_default()));
         }
-        Some(format!("`{plain}` is there, but has no file that is searched"))
+        Some(format!("`{plain}` exists, but no file there is searched"))
     }
 
     fn is_there(&self, path: &str) -> bool {
@@ -124,7 +124,7 @@ impl NoHits<'_> {
         found
     }
 
-    /// What has the most similar name in a folder, of what the caller may read.
+    /// The most similar name in a folder that the caller may read.
     fn neighbour(&self, folder: &str, name: &str) -> Option<String> {
         let entries = fs::read_dir(self.search.root_path().join(Path::new(folder))).ok()?;
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -137,10 +137,10 @@ impl NoHits<'_> {
     }
 }
 
-/// The first of several remarks, and how many more there are.
+/// The first of several explanations, and how many more there are.
 fn shown(remarks: Vec<String>) -> String {
     const SHOWN: usize = 3;
     let more = remarks.len().saturating_sub(SHOWN);
     let first = remarks.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ");
-    if more > 0 { format!("{first}; and {more} more of such paths") } else { first }
+    if more > 0 { format!("{first}; and {more} more such paths") } else { first }
 }

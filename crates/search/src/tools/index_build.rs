@@ -18,7 +18,7 @@ pub(crate) struct IndexBuild(pub(crate) Arc<Search>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// A file or folder: only what lies there is refreshed, in an index that is there. Everything by default.
+    /// A file or folder: refreshes only this part of an existing index. Default: everything.
     #[serde(default)]
     path: Option<String>,
     /// `incremental`, the default, reads what has changed; `full` reads everything.
@@ -37,22 +37,22 @@ pub(crate) enum ModeInput {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Output {
-    /// Rises with each build that found something new.
+    /// Rises with each build that found changes.
     generation: u64,
     /// How many files were read.
     read: u64,
-    /// How many files are gone from the index.
+    /// How many files were removed from the index.
     removed: u64,
     /// Why everything was read although only changes were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     rebuilt: Option<&'static str>,
     /// How many files are searched now.
     files: u64,
-    /// How many files under the root are not, by reason.
+    /// How many files under the root are skipped, by reason.
     skipped: BTreeMap<&'static str, u64>,
     /// How many there are in all.
     found: u64,
-    /// Which searches can be answered.
+    /// Which searches work now.
     ready: Ready,
 }
 
@@ -64,7 +64,7 @@ impl Tool for IndexBuild {
 
     const NAME: &'static str = "index_build";
     const TITLE: &'static str = "Build the index";
-    const DESCRIPTION: &'static str = "Builds the search index of the workspace, or refreshes it, and waits for it. Searches build and refresh it by themselves: call this where `index_status` says that they do not, or after large changes. A build that is cancelled leaves the old index.";
+    const DESCRIPTION: &'static str = "Builds or refreshes the search index and waits for it. Searches do this automatically: call it where `index_status` says that they do not, or after large changes. A cancelled build keeps the old index.";
     const SCHEMA_VERSION: u32 = 2;
     const ANNOTATIONS: Annotations = Annotations {
         read_only_hint: false,
@@ -117,7 +117,7 @@ fn parse(path: &str) -> Result<WorkspacePath, Fault> {
     })
 }
 
-/// Tells the caller how far a build is.
+/// Reports the progress of a build to the caller.
 struct ProgressReporter<'a>(&'a CallContext);
 
 impl Observer for ProgressReporter<'_> {
@@ -125,7 +125,7 @@ impl Observer for ProgressReporter<'_> {
         if !self.0.progress().is_wanted() {
             return;
         }
-        // About how much of the time each phase takes.
+        // Each phase's rough share of the time.
         let (start, share, message) = match phase {
             Phase::Waiting => (0.0, 0.0, "waiting for another build".to_owned()),
             Phase::Walk => (0.0, 2.0, "looking for files".to_owned()),

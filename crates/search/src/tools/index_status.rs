@@ -22,16 +22,16 @@ pub(crate) struct IndexStatus(pub(crate) Arc<Search>);
 pub struct IndexState {
     /// Whether there is an index.
     exists: bool,
-    /// Rises with each build that found something new.
+    /// Rises with each build that found changes.
     generation: u64,
     /// How many files are searched.
     files: u64,
     /// How many bytes they have.
     bytes: u64,
-    /// How many bytes the index takes on disk; only for callers that may read everything.
+    /// The size of the index on disk; only for callers that may read everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// The part of `size` that literals and regular expressions need.
+    /// The part of `size` that text searches need.
     #[serde(skip_serializing_if = "Option::is_none")]
     text_size: Option<u64>,
     /// When it was built.
@@ -39,33 +39,33 @@ pub struct IndexState {
     built_at: Option<String>,
     /// How many files have changed since then; searches see them as they are now.
     pending: u64,
-    /// By language: how many of the files.
+    /// How many files, by language.
     languages: BTreeMap<&'static str, u64>,
-    /// How many files under the root are not searched, by reason.
+    /// How many files under the root are skipped, by reason.
     skipped: BTreeMap<&'static str, u64>,
     /// How many files there are in all.
     found: u64,
     /// Which searches the index can answer.
     ready: Option<Ready>,
-    /// The build that is going on in the background.
+    /// The build that is running in the background.
     #[serde(skip_serializing_if = "Option::is_none")]
     building: Option<Building>,
-    /// Where there is no index: why none is built by itself, although it is set so. Text is searched without one.
+    /// Without an index: why none is built automatically, although that is set. Text is scanned meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_built: Option<String>,
-    /// How changes from outside are seen: `events`, `walking` or, before the first search, `not yet`.
+    /// How changes from outside are found: `events`, `walking` or, before the first search, `not yet`.
     watching: &'static str,
     /// Files over this size are not searched.
     max_file_bytes: u64,
 }
 
-/// How far a build in the background is.
+/// The progress of a build in the background.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct Building {
     /// `wait` for another build, `walk`, `text`, `words` or `symbols`.
     phase: &'static str,
-    /// How much of the phase is done, in percent; only for callers that may read everything.
+    /// The progress of the phase, in percent; only for callers that may read everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     percent: Option<u64>,
 }
@@ -79,7 +79,7 @@ impl Tool for IndexStatus {
     const NAME: &'static str = "index_status";
     const TITLE: &'static str = "State of the index";
     const SCHEMA_VERSION: u32 = 2;
-    const DESCRIPTION: &'static str = "Tells whether there is a search index, what it covers, what it leaves out and why, and how fresh it is.";
+    const DESCRIPTION: &'static str = "Reports whether there is a search index, what it covers, what it skips and why, and how fresh it is.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, _: NoArguments, call: CallContext) -> Result<IndexState, Fault> {
@@ -88,7 +88,7 @@ impl Tool for IndexStatus {
     }
 }
 
-/// The state of the index for a caller.
+/// The state of the index, for what a caller may read.
 pub(crate) fn index_state(search: &Search, call: &CallContext) -> Result<IndexState, Fault> {
     let mut state =
         IndexState { max_file_bytes: search.limit(), watching: "not yet", ..IndexState::default() };
@@ -102,7 +102,7 @@ pub(crate) fn index_state(search: &Search, call: &CallContext) -> Result<IndexSt
         state.not_built = search.why_unindexed();
         return Ok(state);
     };
-    // If that does not work, the state has what was counted last.
+    // If counting fails, the state shows the last count.
     let _ = search.count_skipped(&snapshot, &|| call.has_ended());
     let summary = search.summary(&snapshot, scopes)?;
     state.exists = true;

@@ -18,7 +18,7 @@ pub(crate) use search::{filter_of, pattern_of, search_now, walk_within};
 
 use crate::{search::Search, summary::Summary};
 
-/// The tools of search.
+/// The tools of this toolset.
 pub(crate) fn search_tools(search: &Arc<Search>) -> Vec<Arc<dyn DynTool>> {
     let search = || Arc::clone(search);
     vec![
@@ -28,15 +28,15 @@ pub(crate) fn search_tools(search: &Arc<Search>) -> Vec<Arc<dyn DynTool>> {
     ]
 }
 
-/// What a search looked at.
+/// What a search covered.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Coverage {
     /// How many files were searched, of those that the caller may read.
     files: u64,
-    /// How many files were not, by reason.
+    /// How many files were skipped, by reason.
     skipped: BTreeMap<&'static str, u64>,
-    /// Whether these are all: a search without an index ends where its page is full.
+    /// Whether these are all: a search without an index ends when its page is full.
     complete: bool,
 }
 

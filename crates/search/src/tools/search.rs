@@ -65,14 +65,14 @@ pub(crate) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 50))]
     after: Option<u32>,
-    /// How many hits to give (default: 50).
+    /// How many hits to return (default: 50).
     #[serde(default = "fifty")]
     #[schemars(range(min = 1, max = 1000))]
     top: u32,
-    /// The `cursor` of the last page, for the next one; all else as before.
+    /// The `cursor` of the last page; all else as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
-    /// Only count the lines that match, in all and in each file (default: false).
+    /// Only count matching lines, in all and in each file (default: false).
     #[serde(default)]
     count: bool,
 }
@@ -156,10 +156,10 @@ enum Globs {
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Output {
-    /// The places that match: in the order of paths and lines, or the best first for words and symbols. None with `count`.
+    /// The matches: by path and line, or best first for words and symbols. None with `count`.
     #[serde(skip_serializing_if = "Option::is_none")]
     hits: Option<Vec<Hit>>,
-    /// With `count`: the files that have lines that match, in the order of paths.
+    /// With `count`: the files with matching lines, in the order of paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<Vec<FileCount>>,
     /// How many there are in all, unless a full page ended the search.
@@ -170,22 +170,22 @@ pub(crate) struct Output {
     at_least: Option<u64>,
     /// Whether there are more hits, or files, than these.
     truncated: bool,
-    /// What gives the next page, if there are more.
+    /// Pass it as `cursor` for the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
     /// The generation of the index that answered; 0 without one.
     generation: u64,
-    /// Whether an index answered; without one the files were read.
+    /// Whether an index answered; without one the files were scanned.
     indexed: bool,
     /// What was searched.
     coverage: Coverage,
-    /// Where nothing was found: what may be the reason.
+    /// Without hits: what may be the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
 
 impl Output {
-    /// The hits; none if lines were only counted.
+    /// The hits; empty if lines were only counted.
     pub(crate) fn hits(&self) -> &[Hit] {
         self.hits.as_deref().unwrap_or_default()
     }
@@ -201,7 +201,7 @@ struct FileCount {
     count: u64,
 }
 
-/// With `count`, so many files are named.
+/// With `count`, at most this many files are named.
 const MOST_COUNTED: usize = 1000;
 
 impl ToolOutput for Output {
@@ -217,7 +217,7 @@ impl Tool for SearchTool {
 
     const NAME: &'static str = "search";
     const TITLE: &'static str = "Search";
-    const DESCRIPTION: &'static str = "Searches the files of the workspace: use it to find what to read or edit. Text and regular expressions have exactly ripgrep's hits; words are ranked; symbols are found by name. Each hit has the hash that an edit of its file takes.";
+    const DESCRIPTION: &'static str = "Searches the files of the workspace: use it to find what to read or edit. Text and regular expressions return exactly ripgrep's hits; words are ranked; symbols are found by name. Each hit has the hash that an edit needs.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints =
         ClientHints { always_load: true, max_result_chars: Some(ClientHints::LARGE_RESULT_CHARS) };
@@ -233,7 +233,8 @@ impl Tool for SearchTool {
     }
 }
 
-/// Answers from the index or, where there is none yet, from the files, and sees to it that there will be one.
+/// Answers from the index or, without one, by scanning files. Without an index this also starts to build one in the
+/// background.
 fn answer(search: &Search, input: &Input, call: &CallContext) -> Result<Output, Fault> {
     check(input)?;
     let begun = Instant::now();
@@ -261,7 +262,7 @@ fn answer(search: &Search, input: &Input, call: &CallContext) -> Result<Output, 
     output
 }
 
-/// Answers a search from a snapshot, with all hits unless `top` says less.
+/// Answers a search from the index on disk, with all hits unless `top` is less.
 pub(crate) fn search_now(
     search: &Search,
     asked: &HitSearch<'_>,
@@ -278,13 +279,13 @@ pub(crate) fn search_now(
         }
         Match::Words | Match::Symbol => search.snapshot_on_disk(is_fresh)?,
     };
-    // Half of what can be counted, so that adding to it is safe.
+    // Half of the largest number, so that adding to it cannot overflow.
     let top = asked.top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX / 2);
     let output = run(search, &Asked { input: &input, top, begun }, &snapshot, call)?;
     Ok((output, snapshot))
 }
 
-/// A search, how many of its hits are wanted, and when it was begun.
+/// A search, how many of its hits are wanted, and when it began.
 struct Asked<'a> {
     input: &'a Input,
     top: usize,
@@ -293,7 +294,7 @@ struct Asked<'a> {
 
 fn run(search: &Search, asked: &Asked<'_>, snapshot: &Snapshot, call: &CallContext) -> Result<Output, Fault> {
     let Asked { input, top, .. } = *asked;
-    // Pages of another size are pages of the same search.
+    // `top` and the context lines may change from page to page, so they are not part of the fingerprint.
     let same = Input { cursor: None, top: 0, context: 0, before: None, after: None, ..input.clone() };
     let fingerprint = fingerprint(&same);
     let from = input.cursor.as_deref().map(|text| continued(text, fingerprint)).transpose()?;
@@ -326,7 +327,7 @@ fn run(search: &Search, asked: &Asked<'_>, snapshot: &Snapshot, call: &CallConte
         let what = if input.matching == Match::Words { "words" } else { "symbols" };
         let message = format!("the index has no {what} yet; they are built after the text");
         return Err(Fault::new(ErrorCode::NoIndex, message).hint(
-            "wait for the build to end, call index_build or run `pintle index`; literal and regex searches answer already",
+            "wait for the build to end, call index_build or run `pintle index`; literal and regex searches work already",
         ));
     };
     let mut summary = summary(search, snapshot, scanned, call)?;
@@ -347,7 +348,7 @@ fn run(search: &Search, asked: &Asked<'_>, snapshot: &Snapshot, call: &CallConte
     })
 }
 
-/// Counts the lines that match.
+/// Counts the matching lines.
 fn count(
     search: &Search,
     asked: &Asked<'_>,
@@ -380,7 +381,7 @@ fn count(
     })
 }
 
-/// What the search covers.
+/// Counts of what the search covers.
 fn summary(
     search: &Search,
     snapshot: &Snapshot,
@@ -393,7 +394,7 @@ fn summary(
     }
 }
 
-/// What may be the reason that nothing was found.
+/// Explains why there may be no hits.
 fn no_hits_hint(
     search: &Search,
     asked: &Asked<'_>,
@@ -402,7 +403,7 @@ fn no_hits_hint(
     summary: &mut Summary,
     call: &CallContext,
 ) -> Result<Option<String>, Fault> {
-    /// What is so short is not felt.
+    /// Looking for reasons may always take this long, which nobody notices.
     const LEAST: Duration = Duration::from_millis(10);
     let input = asked.input;
     let until = Instant::now() + asked.begun.elapsed().max(LEAST);
@@ -420,7 +421,7 @@ fn invalid(message: impl Into<String>) -> Fault {
     Fault::new(ErrorCode::InvalidRequest, message)
 }
 
-/// Refuses what would do nothing.
+/// Refuses arguments that contradict each other.
 fn check(input: &Input) -> Result<(), Fault> {
     check_query(&input.query)?;
     if input.query.is_empty() && matches!(input.matching, Match::Words | Match::Symbol) {
@@ -436,11 +437,11 @@ fn check(input: &Input) -> Result<(), Fault> {
             .hint(format!("set `match` to `literal` or `regex`, or leave `{name}` out")));
     }
     if input.count && input.cursor.is_some() {
-        return Err(invalid("`cursor` means nothing with `count`: all lines are counted at once")
+        return Err(invalid("`cursor` cannot be used with `count`, which counts all lines at once")
             .hint("leave `cursor` out"));
     }
     if input.case.is_some() && input.matching == Match::Words {
-        return Err(invalid("`case` means nothing to words: they are found in every case")
+        return Err(invalid("`case` cannot be used with words, which match in any case")
             .hint("leave `case` out, or set `match` to `literal`"));
     }
     Ok(())
@@ -448,7 +449,8 @@ fn check(input: &Input) -> Result<(), Fault> {
 
 fn continued(text: &str, fingerprint: u64) -> Result<Cursor, Fault> {
     let cursor = Cursor::decode(text).ok_or_else(|| {
-        invalid("`cursor` is not one").hint("give it as the last page had it, or leave it out to begin anew")
+        invalid("`cursor` is not valid")
+            .hint("pass it as the last page returned it, or leave it out to start over")
     })?;
     if cursor.query != fingerprint {
         return Err(invalid("`cursor` belongs to another search")
@@ -457,7 +459,7 @@ fn continued(text: &str, fingerprint: u64) -> Result<Cursor, Fault> {
     Ok(cursor)
 }
 
-/// A longer query takes long to prepare, and was not typed by anybody.
+/// A longer query takes long to compile, and nobody types one.
 const LONGEST_QUERY: usize = 16 << 10;
 
 fn check_query(query: &str) -> Result<(), Fault> {
@@ -479,13 +481,13 @@ fn around(input: &Input) -> ContextLines {
     ContextLines { before: lines(input.before), after: lines(input.after) }
 }
 
-/// What is searched for in texts.
+/// Compiles the query of a text search.
 pub(crate) fn pattern_of(query: &str, meaning: Meaning) -> Result<Pattern, Fault> {
     check_query(query)?;
     Pattern::new(query, meaning).map_err(|problem| {
-        let fault = invalid(format!("the query cannot be searched for: {problem}"));
+        let fault = invalid(format!("`query` is not valid: {problem}"));
         match meaning.syntax {
-            Syntax::Regex => fault.hint("mend the expression, or search for it as a literal"),
+            Syntax::Regex => fault.hint("fix the expression, or set `match` to `literal`"),
             Syntax::Literal => fault.hint("search for one line, or a part of it"),
         }
     })
@@ -511,7 +513,7 @@ fn globs(input: &Input) -> &[String] {
     }
 }
 
-/// Which files a search is about.
+/// The filter for the files that a search covers.
 pub(crate) fn filter_of<'a>(
     search: &Search,
     globs: &[String],
@@ -520,17 +522,18 @@ pub(crate) fn filter_of<'a>(
 ) -> Result<Filter<'a>, Fault> {
     let language = lang.map(language).transpose()?;
     globs.iter().try_for_each(|glob| refuse_absolute(search, scopes, glob))?;
-    Filter::new(scopes, globs, |path| is_folder(search, scopes, path), language)
-        .map_err(|problem| invalid(format!("`path` is not a glob: {problem}")).hint("`src/**/*.rs` is one"))
+    Filter::new(scopes, globs, |path| is_folder(search, scopes, path), language).map_err(|problem| {
+        invalid(format!("`path` is not a glob: {problem}")).hint("write it as in `src/**/*.rs`")
+    })
 }
 
-/// Where the files lie that a search is about, if that is not everywhere.
+/// The paths that a scan must walk, if `path` restricts them.
 pub(crate) fn walk_within(search: &Search, globs: &[String], scopes: &Scopes) -> Option<Within> {
     glob_prefixes(globs, |path| is_folder(search, scopes, path))
 }
 
-/// Refuses a glob that begins with the root's own path on this machine, unless that is there again in the root: it would
-/// find nothing.
+/// Refuses a glob that begins with the absolute path of the root, which would match nothing, unless the root really
+/// contains such a folder.
 fn refuse_absolute(search: &Search, scopes: &Scopes, glob: &str) -> Result<(), Fault> {
     let bare = glob.strip_prefix('!').unwrap_or(glob);
     match search.root_name().split(bare) {
@@ -541,7 +544,8 @@ fn refuse_absolute(search: &Search, scopes: &Scopes, glob: &str) -> Result<(), F
     }
 }
 
-/// Whether a path is a folder. A caller must not learn which there are where it may not read.
+/// Whether a path is a folder. For paths that the caller may not read this is always false, so that it does not learn
+/// what exists there.
 fn is_folder(search: &Search, scopes: &Scopes, path: &str) -> bool {
     WorkspacePath::parse(path).is_ok_and(|path| {
         let relative = path.as_str().trim_start_matches('/');
