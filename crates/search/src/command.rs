@@ -83,7 +83,7 @@ pub struct LineSearch<'a> {
     pub globs: &'a [String],
     /// Only files in this language are searched.
     pub language: Option<&'a str>,
-    /// The most lines to print.
+    /// How many lines to print at most.
     pub top: Option<u64>,
     /// How many context lines are printed before and after each match.
     pub around: usize,
@@ -251,11 +251,15 @@ impl Search {
         let admit = |path: &[u8], language| filter.admits(path, language);
         let candidates = CandidateFiles::new(snapshot, &pattern.requirement, b"", &admit);
         let mut candidates = candidates.map_err(|torn| self.handle_error(torn.into()))?;
-        let most = search.top.unwrap_or(u64::MAX);
-        let options =
-            VerifyOptions { line_numbers: search.line_numbers, hashes: false, around: search.around, most };
+        let max_lines = search.top.unwrap_or(u64::MAX);
+        let options = VerifyOptions {
+            line_numbers: search.line_numbers,
+            hashes: false,
+            context: search.around,
+            max_lines,
+        };
         let (mut printed, mut missed) = (Ok(0), Vec::new());
-        let verified = verify_in_order(
+        let outcome = verify_in_order(
             &snapshot.index,
             &mut candidates,
             || Verifier::new(&self.root, pattern, options, snapshot.manifest.limit, &|| false),
@@ -264,14 +268,14 @@ impl Search {
                 let Ok(before) = printed else { return false };
                 missed.extend_from_slice(&sink.missed);
                 // The sinks of several threads may have more lines than are wanted.
-                let (text, lines) = sink.first_lines(most - before);
+                let (text, lines) = sink.first_lines(max_lines - before);
                 let separator = if before > 0 && lines > 0 { search.separator } else { b"" };
                 printed =
                     out.write_all(separator).and_then(|()| out.write_all(text)).map(|()| before + lines);
-                printed.as_ref().is_ok_and(|lines| *lines < most)
+                printed.as_ref().is_ok_and(|lines| *lines < max_lines)
             },
         );
-        verified.map_err(|torn| self.handle_error(torn.into()))?;
+        outcome.map_err(|torn| self.handle_error(torn.into()))?;
         let other_limit = self.other_limit(snapshot);
         let is_indexed = snapshot.is_indexed();
         Ok(printed.map(|count| PrintedLines { count, missed, other_limit, is_indexed }))
@@ -286,7 +290,7 @@ struct LineBuffer<'a> {
     pattern: &'a Pattern,
     format: &'a (dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
     separator: &'a [u8],
-    most: u64,
+    max_lines: u64,
     out: Vec<u8>,
     /// The end of each line in `out`, if the number of lines is limited.
     ends: Vec<usize>,
@@ -308,12 +312,12 @@ impl<'a> LineBuffer<'a> {
         pattern: &'a Pattern,
         format: &'a (dyn Fn(&MatchedLine<'_>, &mut Vec<u8>) + Sync),
     ) -> Self {
-        let most = search.top.unwrap_or(u64::MAX);
+        let max_lines = search.top.unwrap_or(u64::MAX);
         Self {
             pattern,
             format,
             separator: search.separator,
-            most,
+            max_lines,
             out: Vec::new(),
             ends: Vec::new(),
             lines: 0,
@@ -349,7 +353,7 @@ impl LineSink for LineBuffer<'_> {
         self.print(path, &line, false);
         self.lines += 1;
         self.since = 0;
-        if self.most < u64::MAX {
+        if self.max_lines < u64::MAX {
             self.ends.push(self.out.len());
         }
         // With context the searcher itself stops, after the context of the last match.
@@ -377,7 +381,7 @@ impl LineSink for LineBuffer<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.lines >= self.most
+        self.lines >= self.max_lines
     }
 
     fn file_unreadable(&mut self, path: &[u8]) {

@@ -80,12 +80,12 @@ impl SearchHealth {
     fn add_searches_without_index(&mut self, search: &Search, fault: &Fault) {
         let state = if fault.code == ErrorCode::NoIndex { WorkState::Off } else { WorkState::Broken };
         let is_scanned = search.scans_without_index();
-        let is_built_by_next = search.builds_by_itself();
+        let is_built_automatically = search.builds_automatically();
         self.add("text search", if is_scanned { WorkState::Works } else { state });
         for name in ["word search", "symbol search"] {
-            self.add(name, if is_built_by_next { WorkState::Works } else { state });
+            self.add(name, if is_built_automatically { WorkState::Works } else { state });
         }
-        if !is_built_by_next {
+        if !is_built_automatically {
             let remedy = fault.hint.as_deref().unwrap_or("call index_build");
             let reason = search.why_unindexed().filter(|_| is_scanned);
             let reason = reason.map(|reason| format!("no index is built automatically: {reason}"));

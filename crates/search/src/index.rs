@@ -127,11 +127,12 @@ impl Index {
         names: Option<PinnedFile>,
     ) -> Result<(), Torn> {
         if !self.segments.is_empty() {
-            let removed = text.tombstones()?;
+            // Earlier versions of its files are replaced, and the files of its tombstones are gone.
+            let tombstones = text.tombstones()?;
             for number in 0..text.files().count() {
                 self.mark_deleted(text.files().path(text.file(), number)?)?;
             }
-            removed.iter().try_for_each(|path| self.mark_deleted(path))?;
+            tombstones.iter().try_for_each(|path| self.mark_deleted(path))?;
         }
         self.segments.push(Segment { text, deleted: HashSet::new(), words, names });
         Ok(())

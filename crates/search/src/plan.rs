@@ -23,6 +23,7 @@ enum PlanNode<'a> {
     Postings(LazyPostings<'a>),
     /// Sorted by estimate: the most selective part comes first.
     Intersection(Vec<PlanNode<'a>>),
+    /// An empty union means that no block can match.
     Union(Vec<PlanNode<'a>>),
     /// A union whose posting lists are not looked up yet. There may be many of them, and the other parts of an
     /// intersection may leave so few candidates that looking them up does not pay.

@@ -129,7 +129,7 @@ impl FileReader {
         mut collector: Option<(&mut Collector, u16)>,
     ) -> io::Result<(FileState, [u8; 32])> {
         let mut length = fill(&mut file, &mut self.buffer)?;
-        let state = match has_utf16_mark(&self.buffer[..length]) {
+        let state = match has_utf16_bom(&self.buffer[..length]) {
             true => FileState::ScanWhole,
             false => FileState::Indexed,
         };
@@ -185,7 +185,7 @@ impl FileReader {
 }
 
 /// Whether a text begins with a UTF-16 byte order mark (BOM). ripgrep decodes such files before it searches them.
-pub(crate) fn has_utf16_mark(text: &[u8]) -> bool {
+pub(crate) fn has_utf16_bom(text: &[u8]) -> bool {
     text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff")
 }
 

@@ -80,6 +80,7 @@ pub struct Search {
     is_damaged: AtomicBool,
 }
 
+/// The index on disk, and the refresher that returns up-to-date snapshots of it.
 struct IndexHandle {
     store: Store,
     refresher: Arc<Refresher>,
@@ -101,6 +102,7 @@ impl RankedPart {
     }
 }
 
+/// Summaries of one index, so that they are not counted again for each call.
 #[derive(Default)]
 struct SummaryCache {
     of: Option<Arc<Index>>,
@@ -288,7 +290,7 @@ impl Search {
     }
 
     /// Whether the next search starts to build a missing index.
-    pub(crate) fn builds_by_itself(&self) -> bool {
+    pub(crate) fn builds_automatically(&self) -> bool {
         self.indexing == Indexing::Auto && self.check_root().is_ok() && self.why_unindexed().is_none()
     }
 
@@ -386,9 +388,9 @@ impl Search {
         let summary = self.summary_of_index(&snapshot.index, scopes);
         let summary = summary.and_then(|summary| summary.with(&snapshot.index, &snapshot.overlay, scopes));
         let mut summary = summary.map_err(|torn| self.handle_error(torn.into()))?;
-        let passed = self.summaries.lock().skipped.clone();
-        if let Some((_, passed)) = passed.filter(|(of, _)| Arc::ptr_eq(of, &snapshot.index)) {
-            summary.set_skipped(&passed, scopes);
+        let skipped = self.summaries.lock().skipped.clone();
+        if let Some((_, skipped)) = skipped.filter(|(of, _)| Arc::ptr_eq(of, &snapshot.index)) {
+            summary.set_skipped(&skipped, scopes);
         }
         Ok(summary)
     }
@@ -472,9 +474,9 @@ impl Search {
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> io::Result<()> {
         let walk = self.root.walk(None, threads(), &|_| {}, &|_| {}, has_ended)?;
-        let passed = self.root.passed_over(&walk, has_ended);
+        let skipped = self.root.passed_over(&walk, has_ended);
         let mut summaries = self.summaries.lock();
-        summaries.skipped = Some((Arc::clone(&snapshot.index), Arc::new(passed)));
+        summaries.skipped = Some((Arc::clone(&snapshot.index), Arc::new(skipped)));
         Ok(())
     }
 

@@ -104,10 +104,10 @@ impl Summary {
     }
 
     /// Replaces the counts of files that the walk skipped.
-    pub(crate) fn set_skipped(&mut self, passed: &PassedOver, scopes: &Scopes) {
+    pub(crate) fn set_skipped(&mut self, skipped: &PassedOver, scopes: &Scopes) {
         let reasons = Passed::ALL.map(name);
         self.skipped.retain(|reason, _| !reasons.contains(reason));
-        for (_, counts) in passed.iter().filter(|(folder, _)| may_read_in(scopes, folder)) {
+        for (_, counts) in skipped.iter().filter(|(folder, _)| may_read_in(scopes, folder)) {
             for (reason, count) in counts {
                 *self.skipped.entry(name(*reason)).or_default() += count;
             }

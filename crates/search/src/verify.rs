@@ -14,7 +14,7 @@ use crate::{
     blocks::{self, BLOCK},
     index::FileId,
     pattern::{Pattern, StepwiseError},
-    read::has_utf16_mark,
+    read::has_utf16_bom,
     segment::{FileRecord, FileState},
 };
 use pintle_root::{Root, Stamp};
@@ -57,7 +57,7 @@ pub(crate) trait LineSink: Send {
     /// Drops everything that was taken since `mark`: the file changed while it was read, or is not text.
     fn roll_back(&mut self, mark: usize);
     /// Called for each file with the outcome of its verification.
-    fn file_verified(&mut self, _looked: Verified) {}
+    fn file_verified(&mut self, _outcome: Verified) {}
     /// Called for a file that could not be read.
     fn file_unreadable(&mut self, _path: &[u8]) {}
     /// Ends a file, whose lines were taken since `mark`. The hash is right only if it was asked for.
@@ -70,9 +70,9 @@ pub(crate) struct VerifyOptions {
     pub(crate) line_numbers: bool,
     pub(crate) hashes: bool,
     /// The number of context lines before and after each match.
-    pub(crate) around: usize,
+    pub(crate) context: usize,
     /// The most matching lines of one file.
-    pub(crate) most: u64,
+    pub(crate) max_lines: u64,
 }
 
 /// A file that may match.
@@ -167,11 +167,11 @@ impl<'a> Verifier<'a> {
             return Verified::AsIndexed;
         }
         // Context lines may lie in other blocks, so with context the whole file is scanned.
-        if let Some(indexed) = indexed.filter(|_| self.options.around == 0) {
-            let verified = self.verify_blocks(path, &version.file, indexed, sink);
+        if let Some(indexed) = indexed.filter(|_| self.options.context == 0) {
+            let outcome = self.verify_blocks(path, &version.file, indexed, sink);
             // A file that changes while it is read is scanned again as a whole.
             let is_same = sink.mark() == mark || version.is_unchanged();
-            if verified.is_ok() && is_same {
+            if outcome.is_ok() && is_same {
                 sink.end_file(mark, version.stamp, indexed.file.hash);
                 return Verified::AsIndexed;
             }
@@ -189,8 +189,8 @@ impl<'a> Verifier<'a> {
             if stamp.size > self.limit {
                 return Verified::Differs(ActualFile::TooLarge);
             }
-            let verified = self.scan_file(path, &version.file, stamp.size, sink);
-            match verified {
+            let outcome = self.scan_file(path, &version.file, stamp.size, sink);
+            match outcome {
                 Ok(Some(hash)) if version.stamp_now().is_ok_and(|now| now == stamp) => {
                     sink.end_file(mark, stamp, hash);
                     return Verified::Differs(ActualFile::Text);
@@ -339,7 +339,7 @@ impl<'a> Verifier<'a> {
         if memchr(0, &self.buffer[..length]).is_some() {
             return Ok(None);
         }
-        let is_encoded = has_utf16_mark(&self.buffer[..length]);
+        let is_encoded = has_utf16_bom(&self.buffer[..length]);
         if is_small || length < WINDOW {
             if is_encoded {
                 self.decode(path, file, sink)?;
@@ -361,7 +361,7 @@ impl<'a> Verifier<'a> {
         }
         if is_encoded {
             self.decode(path, file, sink)?;
-        } else if self.options.around > 0 {
+        } else if self.options.context > 0 {
             let length = self.read(file, 0, 0..usize::try_from(offset).unwrap_or(usize::MAX))?;
             let text = std::mem::take(&mut self.buffer);
             self.search(path, &text[..length], 0, 0, sink)?;
@@ -425,7 +425,7 @@ impl<'a> Verifier<'a> {
             None => (text, start),
         };
         let mut hits = SinkAdapter { path, sink, start, line, more: true };
-        if !self.pattern.is_slow || text.len() <= PIECE || self.options.around > 0 {
+        if !self.pattern.is_slow || text.len() <= PIECE || self.options.context > 0 {
             self.searcher.search_slice(self.pattern.matcher(), text, &mut hits)?;
             return Ok(hits.more);
         }
@@ -480,10 +480,10 @@ fn searcher(options: VerifyOptions) -> SearcherBuilder {
     builder
         .line_number(options.line_numbers)
         .binary_detection(BinaryDetection::none())
-        .before_context(options.around)
-        .after_context(options.around)
+        .before_context(options.context)
+        .after_context(options.context)
         // With context the searcher itself counts the matches, so that it still returns the lines after the last one.
-        .max_matches((options.around > 0 && options.most < u64::MAX).then_some(options.most));
+        .max_matches((options.context > 0 && options.max_lines < u64::MAX).then_some(options.max_lines));
     builder
 }
 

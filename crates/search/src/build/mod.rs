@@ -186,7 +186,7 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
         return Ok(Built { generation: old_generation, declined: Some(reason), ..Built::default() });
     }
     let walk = walk?;
-    let passed = within.is_none().then(|| build.root.passed_over(&walk, &has_ended));
+    let skipped = within.is_none().then(|| build.root.passed_over(&walk, &has_ended));
     observer.step(Phase::Walk, walk.files.len() as u64, walk.files.len() as u64);
 
     // A complete index keeps answering until the next one is complete, with the changes in its overlay. A first index
@@ -209,19 +209,19 @@ fn build_locked(build: &Build<'_>, lock: &BuildLock, observer: &dyn Observer) ->
             if is_mostly_new {
                 built.read = walk.files.len() as u64;
                 manifest.segments.clear();
-                add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;
+                add_segment(build, lock, &mut manifest, &walk.files, &[], skipped.as_ref(), observer)?;
             } else if !changes.is_empty() {
                 let changes = compact(build, &index, &mut manifest, changes, &has_ended)?;
                 built.read = changes.changed.len() as u64;
                 let Changes { changed, removed } = &changes;
-                add_segment(build, lock, &mut manifest, changed, removed, passed.as_ref(), observer)?;
+                add_segment(build, lock, &mut manifest, changed, removed, skipped.as_ref(), observer)?;
             }
         }
         _ => {
             manifest = build.store.empty_manifest(build.limit);
             manifest.generation = old_generation;
             built.read = walk.files.len() as u64;
-            add_segment(build, lock, &mut manifest, &walk.files, &[], passed.as_ref(), observer)?;
+            add_segment(build, lock, &mut manifest, &walk.files, &[], skipped.as_ref(), observer)?;
         }
     }
     let mut is_published = manifest.generation == old_generation;
@@ -270,7 +270,7 @@ fn add_segment(
     manifest: &mut Manifest,
     files: &[FoundFile],
     removed: &[Vec<u8>],
-    passed: Option<&PassedOver>,
+    skipped: Option<&PassedOver>,
     observer: &dyn Observer,
 ) -> io::Result<()> {
     let scratch = build.store.scratch(lock)?;
@@ -281,7 +281,7 @@ fn add_segment(
         scratch: &scratch,
         threads: build.threads,
         limit: build.limit,
-        metadata: SegmentMetadata { removed, passed },
+        metadata: SegmentMetadata { removed, skipped },
     };
     let unfinished = scratch.join("text");
     let seal =

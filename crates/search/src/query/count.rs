@@ -36,7 +36,7 @@ pub(crate) fn count_lines(
     let admit = |path: &[u8], language| filter.admits(path, language);
     let mut candidates = CandidateFiles::new(snapshot, &pattern.requirement, b"", &admit)?;
     let mut counts = Counts::default();
-    let options = VerifyOptions { line_numbers: false, hashes: false, around: 0, most: u64::MAX };
+    let options = VerifyOptions { line_numbers: false, hashes: false, context: 0, max_lines: u64::MAX };
     verify_in_order(
         &snapshot.index,
         &mut candidates,

@@ -42,17 +42,17 @@ pub(crate) fn search_text(
     let (mut hits, mut scanned) = (Vec::<LocatedHit>::new(), ScanCounts::default());
     // One hit more than the page holds shows that there is a next page. The search ends as soon as it has that one
     // (early exit).
-    let most = query.top + 1;
-    let options = VerifyOptions { line_numbers: true, hashes: true, around: 0, most: u64::MAX };
+    let wanted_hits = query.top + 1;
+    let options = VerifyOptions { line_numbers: true, hashes: true, context: 0, max_lines: u64::MAX };
     verify_in_order(
         &snapshot.index,
         &mut candidates,
         || Verifier::new(root, query.pattern, options, snapshot.manifest.limit, has_ended),
-        || HitCollector { query, found: Vec::new(), most, scanned: ScanCounts::default() },
+        || HitCollector { query, found: Vec::new(), wanted_hits, scanned: ScanCounts::default() },
         |mut sink| {
             hits.append(&mut sink.found);
             scanned.merge(sink.scanned);
-            hits.len() < most && !has_ended()
+            hits.len() < wanted_hits && !has_ended()
         },
     )?;
     if has_ended() {
@@ -87,7 +87,7 @@ pub(crate) struct LocatedHit {
 struct HitCollector<'a> {
     query: &'a TextQuery<'a>,
     found: Vec<LocatedHit>,
-    most: usize,
+    wanted_hits: usize,
     scanned: ScanCounts,
 }
 
@@ -127,7 +127,7 @@ impl LineSink for HitCollector<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.found.len() >= self.most
+        self.found.len() >= self.wanted_hits
     }
 
     fn roll_back(&mut self, mark: usize) {

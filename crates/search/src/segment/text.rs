@@ -35,7 +35,7 @@ const SKIPPED: Section = 16;
 #[derive(Default)]
 pub(crate) struct SegmentMetadata<'a> {
     pub(crate) removed: &'a [Vec<u8>],
-    pub(crate) passed: Option<&'a PassedOver>,
+    pub(crate) skipped: Option<&'a PassedOver>,
 }
 
 /// What a segment is written from.
@@ -71,9 +71,9 @@ pub(crate) fn write_text_segment(
         // A NUL ends the path: no path contains one.
         out.write_all(&[0])?;
     }
-    if let Some(passed) = metadata.passed {
+    if let Some(skipped) = metadata.skipped {
         out.begin(SKIPPED)?;
-        for (folder, counts) in passed {
+        for (folder, counts) in skipped {
             for (reason, count) in counts {
                 out.write_all(&[*reason as u8])?;
                 out.write_all(&count.to_le_bytes())?;
@@ -168,15 +168,15 @@ impl TextSegment {
     pub(crate) fn skipped(&self) -> Result<Option<PassedOver>, Torn> {
         let section = self.file.section(SKIPPED);
         let Some((_, mut rest)) = self.file.bytes(section)?.split_last() else { return Ok(None) };
-        let mut passed = PassedOver::new();
+        let mut skipped = PassedOver::new();
         while let Some((&reason, after)) = rest.split_first() {
             let (count, after) = after.split_first_chunk::<8>().ok_or(Torn)?;
             let end = memchr::memchr(0, after).ok_or(Torn)?;
             let reason = Passed::from_number(reason).ok_or(Torn)?;
-            passed.entry(after[..end].to_vec()).or_default().insert(reason, u64::from_le_bytes(*count));
+            skipped.entry(after[..end].to_vec()).or_default().insert(reason, u64::from_le_bytes(*count));
             rest = &after[end + 1..];
         }
-        Ok(Some(passed))
+        Ok(Some(skipped))
     }
 
     /// The range of a trigram's posting list; `None` if no block contains the trigram.

@@ -296,24 +296,24 @@ impl Refresher {
         mut paths: Vec<Vec<u8>>,
         has_ended: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), SearchError> {
-        let mut is_lost = state.walked_at.is_none();
+        let mut must_walk_all = state.walked_at.is_none();
         match &state.watcher {
-            Some(watcher) if !is_lost => {
+            Some(watcher) if !must_walk_all => {
                 let events = watcher.take()?;
-                is_lost = events.are_lost;
+                must_walk_all = events.are_lost;
                 paths.extend(events.paths);
             }
             Some(_) => {}
             None => {
-                is_lost |= self.is_all_noted.swap(false, Ordering::AcqRel)
+                must_walk_all |= self.is_all_noted.swap(false, Ordering::AcqRel)
                     || state.walked_at.is_some_and(|walked| walked.elapsed() > WALK_VALID_FOR);
             }
         }
         // Files inside `.git` are not searched.
         paths.retain(|path| is_rule(path) || !path.split(|byte| *byte == b'/').any(|name| name == b".git"));
         // A changed ignore rule may hide or reveal any file.
-        is_lost |= paths.iter().any(|path| is_rule(path));
-        if is_lost {
+        must_walk_all |= paths.iter().any(|path| is_rule(path));
+        if must_walk_all {
             return self.walk_all(state, index, has_ended);
         }
         if paths.is_empty() {

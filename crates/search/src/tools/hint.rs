@@ -37,10 +37,10 @@ impl NoHits<'_> {
             reasons.extend(self.another_case(has_ended));
         }
         if let Some(listing) = &self.snapshot.listing {
-            let passed = self.search.root.passed_over_by(listing, has_ended);
+            let skipped = self.search.root.passed_over_by(listing, has_ended);
             // An incomplete count would be misleading.
             if !has_ended() {
-                summary.set_skipped(&passed, self.scopes);
+                summary.set_skipped(&skipped, self.scopes);
             }
         }
         if let Some(count) = summary.skipped.get(IGNORED).filter(|count| **count > 0) {
