@@ -281,7 +281,7 @@ fn add_segment(
         scratch: &scratch,
         threads: build.threads,
         limit: build.limit,
-        metadata: SegmentMetadata { removed, skipped },
+        metadata: SegmentMetadata { tombstones: removed, skipped },
     };
     let unfinished = scratch.join("text");
     let seal =

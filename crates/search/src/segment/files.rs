@@ -12,6 +12,8 @@ use super::paged::{PagedFile, PagedWriter, Section, Torn, partition_point};
 const RECORDS: Section = 1;
 const PATHS: Section = 2;
 const FIRST_BLOCKS: Section = 3;
+/// The size of a record: hash (32 bytes), size, mtime, inode and ctime (8 each), the offset of the path (4) and its
+/// length (2), state and language (1 each).
 const RECORD: usize = 72;
 
 /// What the index knows about how a file can be searched.

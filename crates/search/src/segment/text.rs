@@ -22,7 +22,7 @@ const POSTING_LISTS: Section = 11;
 const TRIGRAMS: Section = 12;
 /// Every 512th trigram. A lookup does a binary search here first, and then touches one page of `TRIGRAMS`.
 const SAMPLES: Section = 17;
-const SAMPLED: usize = 512;
+const SAMPLE_INTERVAL: usize = 512;
 /// The files that every search scans whole.
 const SCAN_WHOLE: Section = 14;
 
@@ -34,7 +34,7 @@ const SKIPPED: Section = 16;
 /// What a segment stores besides its files.
 #[derive(Default)]
 pub(crate) struct SegmentMetadata<'a> {
-    pub(crate) removed: &'a [Vec<u8>],
+    pub(crate) tombstones: &'a [Vec<u8>],
     pub(crate) skipped: Option<&'a PassedOver>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn write_text_segment(
         write_numbers(numbers.iter().copied(), &mut out)?;
     }
     out.begin(TOMBSTONES)?;
-    for path in metadata.removed {
+    for path in metadata.tombstones {
         out.write_all(path)?;
         // A NUL ends the path: no path contains one.
         out.write_all(&[0])?;
@@ -94,7 +94,7 @@ pub(crate) fn write_text_segment(
     })?;
     let end = u32::try_from(out.section_length()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     out.begin(SAMPLES)?;
-    write_numbers(trigrams.iter().step_by(SAMPLED).map(|[trigram, _]| *trigram), &mut out)?;
+    write_numbers(trigrams.iter().step_by(SAMPLE_INTERVAL).map(|[trigram, _]| *trigram), &mut out)?;
     out.begin(TRIGRAMS)?;
     write_numbers(trigrams.into_iter().flatten().chain([Trigram::MAX, end]), &mut out)?;
     out.finish()
@@ -125,7 +125,7 @@ impl TextSegment {
         let [lines, posting_lists, samples, trigrams, whole] =
             [LINES, POSTING_LISTS, SAMPLES, TRIGRAMS, SCAN_WHOLE].map(|section| file.section(section));
         let count = (trigrams.len() / 8).checked_sub(1);
-        let are_sampled = count.is_some_and(|count| samples.len() / 4 == count.div_ceil(SAMPLED));
+        let are_sampled = count.is_some_and(|count| samples.len() / 4 == count.div_ceil(SAMPLE_INTERVAL));
         if lines.len() != files.blocks() as usize * 4 || !are_sampled {
             return Err(Torn.into_error());
         }
@@ -190,7 +190,7 @@ impl TextSegment {
         let known = |record: usize| self.file.number(&self.trigrams, record * 2);
         let begins = |record: usize| self.file.number(&self.trigrams, record * 2 + 1);
         let count = self.trigrams.len() / 8 - 1;
-        let near = sample * SAMPLED..((sample + 1) * SAMPLED).min(count);
+        let near = sample * SAMPLE_INTERVAL..((sample + 1) * SAMPLE_INTERVAL).min(count);
         let record = partition_point(near.clone(), |record| Ok(known(record)? < trigram))?;
         if record == near.end || known(record)? != trigram {
             return Ok(None);
