@@ -85,7 +85,7 @@ fn fifty() -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Match {
-    /// As it stands.
+    /// As literal text.
     #[default]
     Literal,
     /// As a regular expression.
