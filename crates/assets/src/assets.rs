@@ -1,4 +1,4 @@
-//! Everything the toolset serves, loaded once.
+//! The loaded state of the toolset: schemas, examples and the backend, read once at start.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     tools, warnings::Warnings,
 };
 
-/// Schemas, examples and the way to the backend.
+/// The schemas, the examples and the backend that the tools and resources share.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -28,7 +28,8 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// Reads the folders. What cannot be used is left out and told in [`Assets::warnings`].
+    /// Reads the folders. A file, folder or backend that cannot be used is skipped and reported in
+    /// [`Assets::warnings`]: none of them keeps the server from starting.
     pub fn load(config: AssetsConfig) -> Self {
         let mut warnings = Vec::new();
         let root = config.root.as_deref();
@@ -42,7 +43,7 @@ impl Assets {
         Self { schemas, examples, backend, allow_unvalidated: config.allow_unvalidated, warnings }
     }
 
-    /// What was left out, and why.
+    /// What was skipped at load, and why, one sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -79,7 +80,7 @@ impl Assets {
     }
 }
 
-/// Reads a folder, if there is one, with `read`; without it there are none of what it holds.
+/// Opens a folder and loads it with `read`. Without a folder, or if it cannot be opened, the result is empty.
 fn load<T: Default>(
     path: Option<&Path>,
     root: Option<&Path>,
@@ -101,7 +102,7 @@ fn load<T: Default>(
         }
         Err(reason) => {
             let path = path.display();
-            lines.push(format!("there are no {about}s: the folder `{path}` cannot be opened: {reason}"));
+            lines.push(format!("no {about}s were loaded: the folder `{path}` cannot be opened: {reason}"));
             T::default()
         }
     }

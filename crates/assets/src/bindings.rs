@@ -1,4 +1,5 @@
-//! Files that are bound to a schema: what is written there must match it, or must at least not make it worse.
+//! Bindings: globs that bind files to schemas. A write to a bound file is validated first, and refused if it would
+//! bring an error that the file did not have before.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,11 +17,11 @@ use crate::{
 pub struct Bindings {
     assets: Arc<Assets>,
     bindings: Vec<Binding>,
-    /// Held while a large file is judged.
+    /// Held while a large file is validated, so that only one is parsed at a time.
     large: Mutex<()>,
 }
 
-/// Files that are larger than this are judged one after the other.
+/// Files above this size are validated one at a time, because a parsed file takes many times its size.
 const LARGE: usize = 1 << 20;
 
 struct Binding {
@@ -28,10 +29,10 @@ struct Binding {
     schema: String,
 }
 
-/// Which of the bindings cannot be made, and why.
+/// A binding that is not valid, and why.
 #[derive(Debug)]
 pub struct BindError {
-    /// Its number among all, from 0.
+    /// Its index in the configuration, from 0.
     pub index: usize,
     /// Whether its schema is wrong; otherwise its glob is.
     pub is_about_schema: bool,
@@ -40,7 +41,7 @@ pub struct BindError {
 }
 
 impl Bindings {
-    /// Binds files, by globs over their paths in the workspace, to schemas.
+    /// Binds files to schemas, by pairs of a glob over paths in the workspace and a schema's name.
     pub fn new(
         assets: Arc<Assets>,
         globs: impl IntoIterator<Item = (String, String)>,
@@ -65,8 +66,9 @@ impl Bindings {
         bound.map(|binding| binding.schema.as_str())
     }
 
-    /// Whether a file may hold `after`. One that does not match its schema `before` may be edited as long as the
-    /// edit brings no new error. When `stop` says so, nobody waits for the verdict, and it is worth nothing.
+    /// Validates `after`, the content that a write would leave, against the schemas that the file is bound to. A file
+    /// whose content `before` is already invalid may be edited as long as the edit brings no new error. When `stop`
+    /// returns true the validation is cancelled, and its verdict must not be used.
     pub fn judge(
         &self,
         path: &str,
@@ -74,7 +76,6 @@ impl Bindings {
         after: &[u8],
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Fault> {
-        // What is parsed takes many times its size.
         let is_large = after.len() + before.map_or(0, <[u8]>::len) > LARGE;
         let _turn = is_large.then(|| self.large.lock());
         for schema in self.schemas_of(path) {
@@ -130,12 +131,12 @@ fn plain_glob(glob: &str, schema: &str) -> Result<String, GlobProblem> {
 }
 
 impl Report {
-    /// What tells each of the errors from others: where it is, and what it is.
+    /// What identifies each error when two reports are compared: its path and its kind.
     fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
         self.errors.iter().map(|LocatedIssue { issue, .. }| {
             let kind = match (&issue.keyword, self.reason) {
                 (Some(keyword), _) => keyword,
-                // A file with a mark may be JSON but for that, and then has to stay so.
+                // A file with a byte order mark may be valid JSON otherwise, and then has to stay so.
                 (None, _) if issue.msg == BYTE_ORDER_MARK_MESSAGE => issue.msg.as_str(),
                 (None, Some(Reason::NotJson)) => "",
                 (None, _) => issue.msg.as_str(),
@@ -153,16 +154,16 @@ fn refusal(
     was_invalid: bool,
 ) -> Fault {
     let (LocatedIssue { issue, line, column }, count) = (first, errors.len());
-    let place = if issue.path.is_empty() { "the whole" } else { &issue.path };
+    let value = if issue.path.is_empty() { "the whole file" } else { &issue.path };
     let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
     let brings = if was_invalid { "would bring new errors" } else { "would not match its schema" };
     let message = format!(
-        "/{path} is bound to the schema `{schema}` and {brings}; nothing was done. Line {line}, column {column}, \
-         {place}: {}{more}",
+        "/{path} is bound to the schema `{schema}` and {brings}; nothing was written. Line {line}, column {column}, \
+         {value}: {}{more}",
         issue.msg
     );
     Fault::new(ErrorCode::InvalidRequest, message)
-        .hint("make the whole result match in one edit; get_schema shows the schema, validate_asset tries a value")
+        .hint("make the whole result match in one edit; get_schema returns the schema, validate_asset checks a value")
         .details(json!({"schema": schema, "errors": errors}))
 }
 
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_bound_says_why() {
-        for (glob, schema, told, is_about_schema) in [
+        for (glob, schema, expected, is_about_schema) in [
             ("a[", "lamp", "`a[`", false),
             ("", "lamp", "no path", false),
             ("/./", "lamp", "no path", false),
@@ -214,16 +215,16 @@ mod tests {
             ("*.json", "lmp", "`lamp`", true),
         ] {
             let error = bindings(&[("good", "lamp"), (glob, schema)]).err().expect("refused");
-            assert!(error.problem.contains(told), "{error:?}");
+            assert!(error.problem.contains(expected), "{error:?}");
             assert_eq!((error.index, error.is_about_schema), (1, is_about_schema), "{error:?}");
         }
     }
 
     #[test]
-    fn a_file_that_would_not_match_is_refused_with_every_error_and_its_place() {
+    fn a_file_that_would_not_match_is_refused_with_every_error_and_its_position() {
         assert_eq!(verdict(None, r#"{"name": "x", "watts": 1}"#), Ok(()));
         let errors = verdict(Some(r#"{"name": "x"}"#), "{\n  \"watts\": -1\n}").expect_err("refused");
-        let told: Vec<_> = errors
+        let found: Vec<_> = errors
             .as_array()
             .expect("a list")
             .iter()
@@ -236,7 +237,7 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(told, [("", "required", json!(1), json!(1)), ("/watts", "minimum", json!(2), json!(12))]);
+        assert_eq!(found, [("", "required", json!(1), json!(1)), ("/watts", "minimum", json!(2), json!(12))]);
         for broken in ["", "{", "\u{feff}", "[1, 2"] {
             let errors = verdict(None, broken).expect_err(broken);
             assert!(errors[0]["msg"].as_str().is_some_and(|msg| msg.starts_with("not JSON")), "{errors}");
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_invalid_already_may_be_mended_step_by_step_but_not_made_worse() {
+    fn an_invalid_file_may_be_fixed_step_by_step_but_not_made_worse() {
         let both = r#"{"watts": -1}"#;
         assert_eq!(verdict(Some(both), r#"{"watts": -2}"#), Ok(()), "the same errors");
         assert_eq!(verdict(Some(both), r#"{"watts": 1}"#), Ok(()), "one error less");
@@ -252,7 +253,7 @@ mod tests {
         let errors = verdict(Some(both), r#"{"watts": "x", "name": 1}"#).expect_err("worse");
         let paths: Vec<_> =
             errors.as_array().expect("a list").iter().map(|error| error["path"].clone()).collect();
-        assert_eq!(paths, [json!("/name"), json!("/watts")], "only what is new is told");
+        assert_eq!(paths, [json!("/name"), json!("/watts")], "only new errors are reported");
         assert!(verdict(Some(both), "{").is_err(), "no JSON any more");
         assert!(verdict(Some("{"), both).is_err(), "JSON, but with errors that were not there");
     }

@@ -1,5 +1,4 @@
-//! What the toolset is told at start. Where these values come from (flags, environment, files) is
-//! decided by whoever builds them.
+//! The configuration of the toolset. Flags, environment and files are read by the binary, not here.
 
 use std::path::PathBuf;
 
@@ -8,13 +7,13 @@ use crate::backend::Backend;
 /// The folders and the backend to serve.
 #[derive(Clone, Debug, Default)]
 pub struct AssetsConfig {
-    /// The root of the workspace: files of folders that lie inside it are listed by their paths in it.
+    /// The root of the workspace. Files of folders inside it are listed by their paths in the workspace.
     pub root: Option<PathBuf>,
-    /// Where the schemas lie; none, or a folder that is not there, is no schemas.
+    /// The folder of schemas. With none, or one that does not exist, there are no schemas.
     pub schemas_dir: Option<PathBuf>,
-    /// Where the examples lie; none, or a folder that is not there, is no examples.
+    /// The folder of examples. With none, or one that does not exist, there are no examples.
     pub examples_dir: Option<PathBuf>,
-    /// Where assets are published; none turns publishing off.
+    /// The server that assets are published to; none turns publishing off.
     pub backend: Option<BackendConfig>,
     /// Lets callers publish assets without validating them first.
     pub allow_unvalidated: bool,

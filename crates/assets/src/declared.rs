@@ -1,15 +1,15 @@
-//! Which members of an asset a schema declares. An asset may say by `$schemaRef` or `$schema` what schema it belongs to,
-//! and a closed schema that knows nothing of that would refuse it. But a schema that speaks of the member must get it
-//! to see.
+//! Finds which members of an asset a schema declares. An asset may name its schema in `$schemaRef` or `$schema`, and a
+//! closed schema (`additionalProperties: false`) that does not declare that member would refuse the asset. So an
+//! undeclared member is removed before validation, and a declared one must stay to be validated.
 
 use std::{collections::HashSet, sync::Arc};
 
 use jsonschema::{Draft, Registry, uri};
 use serde_json::{Map, Value, json};
 
-use crate::references::{Librarian, Library};
+use crate::references::{Library, LibraryRetriever};
 
-/// Those of the members that a schema declares. It declares what it names in `properties`, `required`, a dependency or
+/// Returns those of `members` that a schema declares. It declares what it names in `properties`, `required`, a dependency or
 /// a `const` or `enum`, and what one of its `patternProperties` matches: itself or in any schema that it applies to the
 /// same value, through references into other files, too. What it forbids or allows without naming it
 /// (`additionalProperties`, `unevaluatedProperties`, `propertyNames`) is not declared.
@@ -21,14 +21,14 @@ pub(crate) fn declared<'m>(
     members: &[&'m str],
 ) -> Vec<&'m str> {
     let mut found = Vec::new();
-    let registry = Registry::new().retriever(Librarian(Arc::clone(library))).draft(draft);
+    let registry = Registry::new().retriever(LibraryRetriever(Arc::clone(library))).draft(draft);
     let registry = registry.add(base_uri, draft.create_resource_ref(schema)).and_then(|all| all.prepare());
     let (Ok(registry), Ok(base_uri)) = (registry, uri::from_str(base_uri)) else {
-        // Such a schema does not compile either, so nothing is ever validated by it.
+        // Such a schema does not compile either, so nothing is ever validated against it.
         return found;
     };
     let mut pending = vec![(schema, registry.resolver(base_uri), draft)];
-    // References may go round.
+    // References can form a cycle.
     let mut seen = HashSet::new();
     while let Some((schema, resolver, draft)) = pending.pop() {
         let Value::Object(keywords) = schema else { continue };
@@ -48,7 +48,7 @@ pub(crate) fn declared<'m>(
         ];
         pending
             .extend(targets.into_iter().flatten().filter_map(Result::ok).map(|target| target.into_inner()));
-        // In the old drafts nothing counts beside a reference.
+        // The old drafts ignore every keyword next to a `$ref`.
         if reference("$ref").is_some() && matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7) {
             continue;
         }
@@ -80,7 +80,7 @@ fn names(keywords: &Map<String, Value>, member: &str, draft: Draft) -> bool {
     };
     let patterns = keywords.get("patternProperties").and_then(Value::as_object);
     let mut values = keywords.get("const").into_iter().chain(
-        // What it may be equal to as a whole.
+        // The objects that the value may be equal to.
         keywords.get("enum").and_then(Value::as_array).into_iter().flatten(),
     );
     ["properties", "dependentRequired", "dependentSchemas", "dependencies"].into_iter().any(has_key)

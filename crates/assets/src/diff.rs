@@ -1,8 +1,7 @@
-//! What turns one JSON value into another, as an RFC 6902 patch.
+//! Computes the difference of two JSON values as a JSON Patch (RFC 6902).
 //!
-//! Objects are compared member by member, everything else as a whole. No operation lies inside
-//! another's value, so the operations may be applied in any order; they are sorted to be the same
-//! every time.
+//! Objects are compared member by member, everything else as a whole. No operation's path is inside another's, so they
+//! can be applied in any order; they are sorted so that the same values always give the same patch.
 
 use pintle_contract::pointer_segment;
 use schemars::JsonSchema;
@@ -14,7 +13,7 @@ use serde_json::{Map, Value};
 #[serde(tag = "op", rename_all = "lowercase")]
 #[schemars(deny_unknown_fields)]
 pub enum PatchOperation {
-    /// Takes a member away.
+    /// Removes a member.
     Remove {
         /// RFC 6901 pointer to the member.
         path: String,
@@ -26,17 +25,17 @@ pub enum PatchOperation {
         /// Its value.
         value: Value,
     },
-    /// Puts one value in the place of another.
+    /// Replaces a value.
     Replace {
         /// RFC 6901 pointer to the value; empty for the whole.
         path: String,
-        /// What is there afterwards.
+        /// The new value.
         value: Value,
     },
 }
 
 impl PatchOperation {
-    /// What it changes, as an RFC 6901 pointer.
+    /// JSON Pointer (RFC 6901) to the value that it changes.
     pub fn path(&self) -> &str {
         match self {
             Self::Remove { path } | Self::Add { path, .. } | Self::Replace { path, .. } => path,

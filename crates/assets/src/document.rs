@@ -1,4 +1,4 @@
-//! Validating a file's text, for people: each error with its line and column.
+//! Validates the text of a file and reports each error with its line and column.
 
 use std::str::Utf8Error;
 
@@ -11,7 +11,7 @@ use crate::{
     issue::Issue,
     locate::{line_and_column, locate_all},
     names::component_of_file,
-    schemas::Found,
+    schemas::ResolvedSchema,
 };
 
 /// The verdict on one file.
@@ -19,16 +19,16 @@ use crate::{
 pub struct Report {
     /// Whether the file is valid.
     pub ok: bool,
-    /// Why it is not.
+    /// Why it is not; none if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// The schema it was judged by; empty if none was found, or none was needed.
+    /// The schema it was validated against; empty if none was found, or the file is not JSON.
     pub schema: String,
     /// What is wrong, sorted by path, then message.
     pub errors: Vec<LocatedIssue>,
 }
 
-/// In which way a file is not valid.
+/// Why a file is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -38,13 +38,13 @@ pub enum Reason {
     NotJson,
 }
 
-/// What some editors begin a file with, and RFC 8259 does not allow in JSON.
+/// The byte order mark (BOM) that some editors write first. RFC 8259 does not allow it in JSON.
 const BYTE_ORDER_MARK: char = '\u{feff}';
-/// What is wrong with it.
+/// The error of a file that begins with one.
 pub(crate) const BYTE_ORDER_MARK_MESSAGE: &str =
     "not JSON: the file begins with a byte order mark (U+FEFF); save it as UTF-8 without one";
 
-/// An issue and where it stands in the text.
+/// An issue and its position in the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LocatedIssue {
     /// What is wrong.
@@ -57,13 +57,13 @@ pub struct LocatedIssue {
 }
 
 impl Assets {
-    /// Judges the text of a file by the schema of that name, else by the one that the file names, else
-    /// by the one that its file name says, else by the one of whole assets.
+    /// Validates the text of a file against the named schema, else the one that the file names, else the one that
+    /// its file name suggests, else the one of complete assets.
     pub fn validate_document(&self, text: &str, file_name: &str, schema: Option<&str>) -> Report {
         self.validate_text(text, file_name, schema, &|| false)
     }
 
-    /// The same for bytes, which need not be text; `stop` may leave it before its end.
+    /// The same for bytes, which need not be text; the validation is cancelled when `stop` returns true.
     pub(crate) fn validate_bytes(
         &self,
         bytes: &[u8],
@@ -85,7 +85,7 @@ impl Assets {
         stop: &dyn Fn() -> bool,
     ) -> Report {
         match text.strip_prefix(BYTE_ORDER_MARK) {
-            // The rest is judged all the same: what is wrong there is not hidden by the mark.
+            // The rest is validated all the same, so that the mark does not hide other errors.
             Some(rest) => self.validate_json(rest, file_name, schema, stop).with_byte_order_mark(),
             None => self.validate_json(text, file_name, schema, stop),
         }
@@ -111,7 +111,7 @@ impl Assets {
                 let file_name = file_name.rsplit(['/', '\\']).next().unwrap_or_default();
                 let found = self.schemas().find_for(&document, &component_of_file(file_name));
                 let found = found.or_else(|| self.schemas().find_default(&document));
-                (found.as_ref().map(Found::document_name).unwrap_or_default().to_owned(), found)
+                (found.as_ref().map(ResolvedSchema::document_name).unwrap_or_default().to_owned(), found)
             }
         };
         let issues = match found {
@@ -123,13 +123,13 @@ impl Assets {
             ok,
             reason: (!ok).then_some(Reason::ValidationFailed),
             schema: name,
-            errors: with_places(text, issues),
+            errors: with_positions(text, issues),
         }
     }
 }
 
 impl Report {
-    /// The report on a file that has a byte order mark before what was judged.
+    /// Adds the error of a byte order mark to the report on the text after it.
     fn with_byte_order_mark(mut self) -> Self {
         let issue = Issue::whole(BYTE_ORDER_MARK_MESSAGE);
         self.errors.push(LocatedIssue { issue, line: 1, column: 1 });
@@ -172,8 +172,9 @@ fn not_text(bytes: &[u8], error: &Utf8Error) -> Report {
 
 fn inexact(text: &str, offset: usize) -> Report {
     let (line, column) = line_and_column(text, offset);
-    let issue =
-        Issue::whole("this number cannot be held exactly, so what was judged would not be what is written");
+    let issue = Issue::whole(
+        "this number has more digits than JSON libraries keep, so it would be validated as another number",
+    );
     Report {
         ok: false,
         reason: Some(Reason::ValidationFailed),
@@ -182,16 +183,16 @@ fn inexact(text: &str, offset: usize) -> Report {
     }
 }
 
-fn with_places(text: &str, issues: Vec<Issue>) -> Vec<LocatedIssue> {
+fn with_positions(text: &str, issues: Vec<Issue>) -> Vec<LocatedIssue> {
     let culprits: Vec<_> = issues.iter().map(Issue::culprit).collect();
-    let places = locate_all(text, culprits.iter().map(|culprit| &**culprit));
-    let places: Vec<_> = culprits.iter().map(|culprit| places.get(&**culprit).copied()).collect();
+    let positions = locate_all(text, culprits.iter().map(|culprit| &**culprit));
+    let positions: Vec<_> = culprits.iter().map(|culprit| positions.get(&**culprit).copied()).collect();
     drop(culprits);
     issues
         .into_iter()
-        .zip(places)
-        .map(|(issue, place)| {
-            let (line, column) = place.unwrap_or((1, 1));
+        .zip(positions)
+        .map(|(issue, position)| {
+            let (line, column) = position.unwrap_or((1, 1));
             LocatedIssue { issue, line, column }
         })
         .collect()
@@ -265,21 +266,24 @@ mod tests {
     #[test]
     fn an_unknown_schema_is_an_error_of_the_whole_file() {
         let report = assets().validate_document("\n {}", "x.json", Some("none"));
-        let told = &report.errors[0];
-        assert_eq!((told.issue.msg.as_str(), told.line, told.column), ("schema_not_found", 2, 2));
+        let error = &report.errors[0];
+        assert_eq!((error.issue.msg.as_str(), error.line, error.column), ("schema_not_found", 2, 2));
         assert_eq!(report.reason, Some(Reason::ValidationFailed));
     }
 
     #[test]
-    fn what_is_not_json_is_told_apart_with_its_place() {
+    fn not_json_is_a_reason_of_its_own_with_a_position() {
         for (text, line, column) in
             [("{\n  \"é\": x\n}", 2, 8), ("", 1, 1), ("{\n", 2, 1), ("[1,]", 1, 4), ("{\"a\": 1} 2", 1, 10)]
         {
             let report = assets().validate_document(text, "Tone_1.json", None);
             assert_eq!(report.reason, Some(Reason::NotJson), "{text}");
-            let told = &report.errors[0];
-            assert_eq!((told.line, told.column), (line, column), "{text}: {}", told.issue.msg);
-            assert!(told.issue.msg.starts_with("not JSON: ") && !told.issue.msg.contains("line"), "{told:?}");
+            let error = &report.errors[0];
+            assert_eq!((error.line, error.column), (line, column), "{text}: {}", error.issue.msg);
+            assert!(
+                error.issue.msg.starts_with("not JSON: ") && !error.issue.msg.contains("line"),
+                "{error:?}"
+            );
         }
     }
 
@@ -292,37 +296,39 @@ mod tests {
             [("{\"a\": {\"b\": 1,\n \"c/~\": 2}}", "closed", "/a"), ("{\"b\": 1,\n \"c/~\": 2}", "open", "")]
         {
             let report = assets.validate_document(text, "x.json", Some(schema));
-            let told = &report.errors[0];
-            assert_eq!((told.issue.path.as_str(), told.line, told.column), (path, 2, 9), "{told:?}");
+            let error = &report.errors[0];
+            assert_eq!((error.issue.path.as_str(), error.line, error.column), (path, 2, 9), "{error:?}");
         }
     }
 
     #[test]
-    fn a_number_that_cannot_be_held_is_an_error_where_it_stands() {
+    fn a_number_that_cannot_be_held_exactly_is_an_error_at_its_position() {
         let report = assets().validate_document("{\n \"a\": [123456789012345678901]}", "Tone_1.json", None);
-        let told = &report.errors[0];
-        assert_eq!((report.ok, told.line, told.column), (false, 2, 8), "{told:?}");
-        assert!(told.issue.msg.contains("exactly"), "{told:?}");
+        let error = &report.errors[0];
+        assert_eq!((report.ok, error.line, error.column), (false, 2, 8), "{error:?}");
+        assert!(error.issue.msg.contains("more digits"), "{error:?}");
     }
 
     #[test]
     fn a_byte_order_mark_is_an_error_at_the_start_and_hides_no_other() {
-        let told = |text: &str| {
+        let error = |text: &str| {
             let report = assets().validate_document(text, "Tone_1.json", None);
             assert_eq!((report.ok, report.reason), (false, Some(Reason::NotJson)), "{text}");
             let errors = report.errors.into_iter();
-            errors.map(|told| (told.issue.path, told.issue.msg, told.line, told.column)).collect::<Vec<_>>()
+            errors
+                .map(|error| (error.issue.path, error.issue.msg, error.line, error.column))
+                .collect::<Vec<_>>()
         };
         let mark = (String::new(), BYTE_ORDER_MARK_MESSAGE.to_owned(), 1, 1);
-        assert_eq!(told("\u{feff}{\"a\": [1]}"), std::slice::from_ref(&mark));
-        let errors = told("\u{feff}{\"a\": [\"x\"]}");
+        assert_eq!(error("\u{feff}{\"a\": [1]}"), std::slice::from_ref(&mark));
+        let errors = error("\u{feff}{\"a\": [\"x\"]}");
         assert_eq!(errors[0], mark);
         // Columns are those that editors show, which do not count the mark.
         assert_eq!((errors[1].0.as_str(), errors[1].2, errors[1].3), ("/a/0", 1, 8));
-        let errors = told("\u{feff}{\n\"a\": }");
+        let errors = error("\u{feff}{\n\"a\": }");
         assert!(errors.len() == 2 && errors.contains(&mark), "{errors:?}");
         assert!(errors.iter().any(|error| (error.2, error.3) == (2, 6)), "{errors:?}");
         // Only the first character is one; a second one is a character like any other.
-        assert_eq!(told("\u{feff}\u{feff}1").len(), 2);
+        assert_eq!(error("\u{feff}\u{feff}1").len(), 2);
     }
 }

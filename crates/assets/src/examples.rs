@@ -1,5 +1,5 @@
-//! The examples of a folder, held in memory. A path that a caller gives is only ever looked up among
-//! them, so no path can reach anything else.
+//! The examples of a folder, kept in memory. A caller's path is only a key into this map, so path traversal cannot
+//! reach any other file.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,14 +14,14 @@ use crate::{
 /// All examples of a folder, by path.
 #[derive(Default)]
 pub(crate) struct Examples {
-    /// What the paths in the workspace begin with, if the folder lies inside it.
+    /// The folder's path in the workspace, if it is inside.
     prefix: Option<String>,
     by_path: BTreeMap<String, Example>,
 }
 
 /// One example file.
 pub(crate) struct Example {
-    /// What kind of asset it shows.
+    /// The kind of asset that it shows.
     pub(crate) component: String,
     /// Relative to the folder.
     pub(crate) path: String,
@@ -31,7 +31,7 @@ pub(crate) struct Example {
 }
 
 impl Examples {
-    /// Reads a folder. A file that cannot be used is told in the warnings.
+    /// Reads a folder. A file that cannot be used is skipped with a warning.
     pub(crate) fn load(folder: &Folder, warnings: &mut Warnings) -> Self {
         let prefix = folder.prefix().map(str::to_owned);
         let mut loaded = Self { prefix, ..Self::default() };
@@ -71,8 +71,8 @@ impl Examples {
         if listed.is_empty() { begin(&mut self.by_path.keys().map(String::as_str)) } else { listed }
     }
 
-    /// The example at a path as callers see it, else at one that is relative to the folder; `./` and doubled slashes
-    /// do no harm. A leading slash is that of the workspace.
+    /// The example at a path in the workspace, else at a path relative to the folder; `./` and double slashes are
+    /// ignored. A leading slash means the root of the workspace.
     pub(crate) fn get(&self, path: &str) -> Option<&Example> {
         let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
         let plain = segments.join("/");
@@ -81,7 +81,7 @@ impl Examples {
         listed.or_else(|| if path.starts_with('/') { None } else { self.by_path.get(&plain) })
     }
 
-    /// What to tell a caller who named an example that there is not.
+    /// The message for an unknown path, with the nearest known path.
     pub(crate) fn unknown_message(&self, path: &str) -> String {
         let path: String = path.chars().take(80).collect();
         match pintle_contract::nearest(&path, self.paths()) {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_are_listed_by_component_then_path_and_bad_ones_are_told() {
+    fn examples_are_listed_by_component_then_path_and_bad_ones_are_reported() {
         let (examples, warnings) = load(&[
             ("Tone_2.json", "{}"),
             ("Tone_1.json", "[]"),
@@ -130,7 +130,10 @@ mod tests {
             ]
         );
         assert!(warnings.len() == 2 && warnings[0].contains("example `Bad_1.json`"), "{warnings:?}");
-        assert!(warnings[1].ends_with("line 1, column 2 cannot be held exactly"), "{warnings:?}");
+        assert!(
+            warnings[1].ends_with("line 1, column 2 has too many digits to be kept exactly"),
+            "{warnings:?}"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! A folder of JSON files, read once. A link counts only if it leads to a place inside the folder, so
-//! that what is served is what lies there. Whatever is passed over is told in the warnings, except
-//! dot-files and files that are not JSON by name.
+//! Finds and reads the JSON files of a folder, once. A symbolic link is followed only if its target is inside the
+//! folder, so that nothing from outside is ever served. Everything that is skipped is reported as a warning, except
+//! dot-files and files whose name does not end in `.json`.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -15,20 +15,19 @@ use serde_json::Value;
 
 use crate::{locate::line_and_column, warnings::Warnings};
 
-/// No file is read beyond this size.
+/// The size limit of one file.
 const MAX_FILE_BYTES: u64 = 8 << 20;
-/// No folder is entered below this depth.
+/// How deep folders may be nested.
 const MAX_DEPTH: usize = 16;
-/// A folder with more files than this was hardly meant.
+/// The most JSON files that are read; more suggest that the wrong folder was configured.
 const MAX_FILES: usize = 10_000;
-/// Nor was one with this many files and folders of any kind.
+/// The most entries of any kind that are looked at, for the same reason.
 const MAX_ENTRIES: usize = 100_000;
 
 /// A folder, by its real path.
 pub(crate) struct Folder {
     root: PathBuf,
-    /// The folder's path in the workspace with a final `/`, or nothing where it is the workspace's root; none where it
-    /// lies outside.
+    /// See [`Folder::prefix`].
     prefix: Option<String>,
 }
 
@@ -42,7 +41,7 @@ pub(crate) struct FoundFile {
 }
 
 impl Folder {
-    /// Finds the folder's real path.
+    /// Opens a folder: resolves links to its real path and checks that it is a folder.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(path)?;
         if !root.is_dir() {
@@ -51,29 +50,29 @@ impl Folder {
         Ok(Self { root, prefix: None })
     }
 
-    /// The same folder in a workspace. What counts is where the two really are, whatever links lead there.
+    /// Sets the workspace that listed paths are relative to. Both are compared by their real paths, links resolved.
     pub(crate) fn in_workspace(mut self, root: &Path) -> Self {
         let path = fs::canonicalize(root).ok().and_then(|root| {
             let path = self.root.strip_prefix(root).ok()?;
-            // A path that is not UTF-8 is one that no tool takes.
+            // No tool accepts a path that is not UTF-8.
             path.to_str().map(|path| path.replace(std::path::MAIN_SEPARATOR, "/"))
         });
         self.prefix = path.map(|path| if path.is_empty() { path } else { format!("{path}/") });
         self
     }
 
-    /// The folder's path in the workspace with a final `/`, or nothing where it is the workspace's root; none where it
-    /// lies outside.
+    /// The folder's path in the workspace with a final `/`: empty if it is the root of the workspace, none if it is
+    /// outside.
     pub(crate) fn prefix(&self) -> Option<&str> {
         self.prefix.as_deref()
     }
 
-    /// The real path.
+    /// The folder's real path, without links.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The first `*.json` files, sorted by path.
+    /// The `*.json` files, sorted by path; the first [`MAX_FILES`] of them.
     pub(crate) fn json_files(&self, warnings: &mut Warnings) -> Vec<FoundFile> {
         let mut walk = Walk {
             root: &self.root,
@@ -85,10 +84,10 @@ impl Folder {
             warnings,
         };
         walk.enter(&self.root, "");
-        // Only now: a folder is known by its own path, if it has one here.
+        // Links come last, so that a folder is listed by its own path if that is inside, too.
         while let Some((prefix, target)) = walk.links.pop_front() {
             match walk.seen.contains(&target) {
-                true => walk.warnings.skip(&prefix, "it is a link to a folder that is read already"),
+                true => walk.warnings.skip(&prefix, "it is a link to a folder that was already read"),
                 false => walk.enter(&target, &prefix),
             }
         }
@@ -153,19 +152,19 @@ impl FoundFile {
     }
 }
 
-/// Some editors begin a file with a byte order mark.
+/// Strips the byte order mark that some editors write first.
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 struct Walk<'a> {
     root: &'a Path,
-    /// What listed paths begin with.
+    /// The prefix of listed paths.
     listed_below: &'a str,
     files: Vec<FoundFile>,
-    /// Links to folders, by the path at which they lie, with their targets.
+    /// Links to folders that are still to be read: the path of the link and its target.
     links: VecDeque<(String, PathBuf)>,
-    /// The real paths of all folders entered.
+    /// The real paths of all folders read so far.
     seen: HashSet<PathBuf>,
     entries_left: usize,
     warnings: &'a mut Warnings,
@@ -178,7 +177,7 @@ impl Walk<'_> {
             return;
         }
         if prefix.matches('/').count() >= MAX_DEPTH {
-            return self.warnings.skip(prefix, "it lies too deep");
+            return self.warnings.skip(prefix, "it is nested too deep");
         }
         let entries = match self.entries(folder) {
             Ok(entries) => entries,
@@ -248,7 +247,7 @@ impl Walk<'_> {
                 let listed_path = format!("{}{path}", self.listed_below);
                 self.files.push(FoundFile { path, listed_path, location });
             }
-            // Opening a pipe would wait for a writer.
+            // Opening a named pipe would block until somebody writes to it.
             false => self.warnings.skip(&path, "it is not a regular file"),
         }
     }
@@ -302,10 +301,10 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "example `broken.json` is skipped: it is a link that leads nowhere",
-                "example `file.json` is skipped: it is a link that leads out of the folder",
-                "example `folder` is skipped: it is a link that leads out of the folder",
-                "example `sub/round` is skipped: it is a link to a folder that is read already",
+                "example `broken.json` is skipped: it is a broken link",
+                "example `file.json` is skipped: it is a link out of the folder",
+                "example `folder` is skipped: it is a link out of the folder",
+                "example `sub/round` is skipped: it is a link to a folder that was already read",
             ]
         );
     }
@@ -326,7 +325,7 @@ mod tests {
         }
         fs::create_dir(root.join("15")).expect("made");
         fs::write(root.join("15/x.json"), "{}").expect("written");
-        // What has no path of its own here is found by a link.
+        // A folder that is skipped by its own name (a dot-folder) is still read through a link.
         fs::create_dir(root.join(".hidden")).expect("made");
         fs::write(root.join(".hidden/y.json"), "{}").expect("written");
         symlink(root.join(".hidden"), root.join("shown")).expect("linked");
@@ -378,10 +377,10 @@ mod tests {
             "{:?}",
             read[1]
         );
-        assert_eq!(read[2], Err("it has more than 8 MiB".into()));
+        assert_eq!(read[2], Err("it is larger than 8 MiB".into()));
         assert_eq!(
             read[3],
-            Err("its number at line 2, column 7 cannot be held exactly".into()),
+            Err("its number at line 2, column 7 has too many digits to be kept exactly".into()),
             "not silently another number"
         );
     }

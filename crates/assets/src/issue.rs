@@ -1,5 +1,5 @@
-//! One way in which an asset does not match its schema, told so that it teaches: where, what, and for
-//! a choice of schemas what is wrong with the one that comes closest.
+//! Turns errors of the validator into issues: where the asset does not match its schema and why. For `anyOf` and
+//! `oneOf` the message also says what is wrong with the branch that comes closest.
 
 use std::{
     borrow::Cow,
@@ -14,13 +14,13 @@ use serde::Serialize;
 
 use crate::quoting::may_quote;
 
-/// At most this many issues are told of one asset.
+/// The most issues that are reported for one asset.
 const MAX_ISSUES: usize = 1_000;
-/// Nor more than these bytes of paths, of which one may be as long as the asset.
+/// The most bytes of paths in one report, because a single path can be as long as the asset.
 const MAX_PATH_BYTES: usize = 1 << 20;
-/// A message ends here, whatever the schema or the asset would add.
+/// The longest message; schemas and assets can make one of any length.
 const MAX_MESSAGE_CHARS: usize = 500;
-/// Choices within choices are followed this far.
+/// How many levels of nested `anyOf` and `oneOf` are followed.
 const MAX_CHOICES: usize = 16;
 
 /// One way in which an asset does not match.
@@ -40,7 +40,7 @@ pub struct Issue {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub schema_path: Option<String>,
-    /// The member that is one too many, if that is what is wrong.
+    /// The member that the schema does not allow, if that is the issue.
     #[serde(skip)]
     #[schemars(skip)]
     pub(crate) unexpected: Option<String>,
@@ -52,17 +52,16 @@ impl Issue {
         Self { path: String::new(), msg: msg.into(), keyword: None, schema_path: None, unexpected: None }
     }
 
-    /// There is no schema of that name.
     pub(crate) fn schema_not_found() -> Self {
         Self::whole("schema_not_found")
     }
 
-    /// There is such a schema, but it cannot be used.
+    /// The schema exists but does not compile.
     pub(crate) fn schema_invalid(reason: &str) -> Self {
         Self::whole(format!("schema_invalid: {reason}"))
     }
 
-    /// The asset does not match, and why is more than can be told.
+    /// The asset is invalid, but listing its errors exceeded the budget.
     pub(crate) fn too_many() -> Self {
         Self::whole(
             "the asset does not match, but its errors are too many to list, because of choices (anyOf, oneOf) \
@@ -70,12 +69,12 @@ impl Issue {
         )
     }
 
-    /// Nobody waited for the verdict.
+    /// The validation was cancelled.
     pub(crate) fn unfinished() -> Self {
         Self::whole("the validation was stopped before its end")
     }
 
-    /// RFC 6901 pointer to what a person should look at: the value, or the member of it that is one too many.
+    /// JSON Pointer to what a person should look at: the value, or its member that is not allowed.
     pub(crate) fn culprit(&self) -> Cow<'_, str> {
         match &self.unexpected {
             Some(member) => {
@@ -97,7 +96,7 @@ impl Issue {
     }
 }
 
-/// The first member that the schema does not allow.
+/// The first member that is not allowed, for the two keywords that forbid members.
 fn unexpected(kind: &ValidationErrorKind) -> Option<&String> {
     match kind {
         ValidationErrorKind::AdditionalProperties { unexpected }
@@ -122,16 +121,16 @@ pub(crate) fn collect<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> 
     }
     let mut issues = first.into_sorted_vec();
     let mut path_bytes = 0;
-    let told = issues.iter().take_while(|issue| {
+    let kept = issues.iter().take_while(|issue| {
         path_bytes += issue.path.len();
         path_bytes <= MAX_PATH_BYTES
     });
-    let told = told.count().max(1);
-    issues.truncate(told);
+    let kept = kept.count().max(1);
+    issues.truncate(kept);
     if let Some(last) = issues.last_mut()
-        && told < total
+        && kept < total
     {
-        last.msg.push_str(&format!(" (these are the first {told} of {total} errors)"));
+        last.msg.push_str(&format!(" (these are the first {kept} of {total} errors)"));
     }
     issues
 }
@@ -139,30 +138,30 @@ pub(crate) fn collect<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> 
 /// The one issue of an asset that would have too many to be listed.
 pub(crate) fn only_first(error: &ValidationError<'_>) -> Issue {
     let mut issue = Issue::new(error);
-    issue.msg.push_str(" (the asset is too large to list all its errors: mend this one first)");
+    issue.msg.push_str(" (the asset is too large to list all its errors: fix this one first)");
     issue
 }
 
-/// Whether an error asks for a member that is there. The validator reports such an error beside the true one where a
-/// schema with one required member forbids all that it does not name.
+/// Whether an error asks for a member that is there. The validator reports this false error next to the real one when
+/// a closed schema requires exactly one member.
 fn is_met(error: &ValidationError<'_>) -> bool {
     let ValidationErrorKind::Required { property } = error.kind() else { return false };
     property.as_str().is_some_and(|property| error.instance().get(property).is_some())
 }
 
-/// Saves the making of messages that would be dropped at once.
+/// Whether an error sorts after all issues that are kept: then its message need not be made.
 fn is_beyond(error: &ValidationError<'_>, first: &BinaryHeap<Issue>) -> bool {
     first.peek().is_some_and(|last| error.instance_path().as_str() > last.path.as_str())
 }
 
 /// What is wrong with a schema that does not compile.
 pub(crate) fn compile_message(error: &ValidationError<'_>) -> String {
-    let place = match error.instance_path().as_str() {
+    let path = match error.instance_path().as_str() {
         "" => error.schema_path().as_str(),
         path => path,
     };
-    let separator = if place.is_empty() { "" } else { ": " };
-    format!("{place}{separator}{}", message(error))
+    let separator = if path.is_empty() { "" } else { ": " };
+    format!("{path}{separator}{}", message(error))
 }
 
 fn message(error: &ValidationError<'_>) -> String {
@@ -202,8 +201,8 @@ fn closest_in_choice<'e>(error: &'e ValidationError<'_>) -> Option<&'e Validatio
         return None;
     };
     let own_depth = depth(error);
-    // The deeper a branch got, the closer; one that refused the value for what it is, not for what
-    // it holds, is the least close of its depth.
+    // The deeper a branch got before it failed, the closer it is. At the same depth, a branch that refused the value
+    // itself (by type, const or enum) is further away than one that refused something inside it.
     let distance = |branch: &&Vec<ValidationError<'static>>| {
         let deepest = branch.iter().map(depth).max().unwrap_or_default();
         let refused_outright = branch.iter().any(|error| {
@@ -219,7 +218,7 @@ fn depth(error: &ValidationError<'_>) -> usize {
     error.instance_path().as_str().bytes().filter(|&b| b == b'/').count()
 }
 
-/// A text, or the beginning of a long one.
+/// A formatted text, cut to [`MAX_MESSAGE_CHARS`].
 fn bounded(arguments: fmt::Arguments<'_>) -> String {
     let mut bounded = Bounded { text: String::new(), left: MAX_MESSAGE_CHARS };
     if bounded.write_fmt(arguments).is_err() {
@@ -228,7 +227,7 @@ fn bounded(arguments: fmt::Arguments<'_>) -> String {
     bounded.text
 }
 
-/// Takes text up to a length and then refuses more, so that nothing longer is ever made.
+/// A writer that stops formatting at a length, so that a long text is never built first.
 struct Bounded {
     text: String,
     left: usize,
@@ -309,21 +308,21 @@ mod tests {
     fn a_large_value_is_not_quoted_and_no_message_is_long() {
         let long = "x".repeat(10_000);
         assert_eq!(messages(&json!({"type": "number"}), &json!(long)), ["value is not of type \"number\""]);
-        let told = messages(
+        let found = messages(
             &json!({"properties": {"a": true}, "additionalProperties": false}),
             &json!({ long.as_str(): 1 }),
         );
-        assert!(told[0].starts_with("Additional properties are not allowed ('xxx"), "{told:?}");
-        assert_eq!(told[0].chars().count(), MAX_MESSAGE_CHARS + 1);
+        assert!(found[0].starts_with("Additional properties are not allowed ('xxx"), "{found:?}");
+        assert_eq!(found[0].chars().count(), MAX_MESSAGE_CHARS + 1);
         let choice = json!({"additionalProperties": {"anyOf": [{"items": {"type": "null"}}]}});
-        let told = messages(&choice, &json!({ long.as_str(): [1] }));
-        assert!(told[0].chars().count() <= 2 * (MAX_MESSAGE_CHARS + 1), "{}", told[0].len());
-        let told = messages(&json!({"const": long}), &json!(1));
-        assert_eq!(told[0].chars().count(), MAX_MESSAGE_CHARS + 1);
+        let found = messages(&choice, &json!({ long.as_str(): [1] }));
+        assert!(found[0].chars().count() <= 2 * (MAX_MESSAGE_CHARS + 1), "{}", found[0].len());
+        let found = messages(&json!({"const": long}), &json!(1));
+        assert_eq!(found[0].chars().count(), MAX_MESSAGE_CHARS + 1);
     }
 
     #[test]
-    fn a_choice_tells_what_is_wrong_with_the_branch_that_got_deepest() {
+    fn a_choice_reports_what_is_wrong_with_the_branch_that_got_deepest() {
         let schema = json!({"properties": {"shader": {"anyOf": [
             {"type": "null"},
             {"properties": {"uniforms": {"items": {"oneOf": [{"type": "number"}, {"type": "null"}]}}}}
@@ -339,19 +338,19 @@ mod tests {
     fn a_branch_that_got_deeper_is_closer_than_one_with_fewer_errors() {
         let numbers = json!({"additionalProperties": {"type": "number"}});
         let schema = json!({"anyOf": [{"required": ["kind"]}, numbers]});
-        let told = messages(&schema, &json!({"a": "x", "b": "y"}));
-        assert!(told[0].ends_with("; closest: /a \"x\" is not of type \"number\""), "{told:?}");
+        let found = messages(&schema, &json!({"a": "x", "b": "y"}));
+        assert!(found[0].ends_with("; closest: /a \"x\" is not of type \"number\""), "{found:?}");
     }
 
     #[test]
     fn a_branch_of_the_right_type_is_closer_than_one_of_the_wrong_type() {
         let schema = json!({"anyOf": [{"type": "null"}, {"type": "object", "required": ["a"]}]});
-        let told = messages(&schema, &json!({}));
-        assert!(told[0].ends_with("; closest: \"a\" is a required property"), "{told:?}");
+        let found = messages(&schema, &json!({}));
+        assert!(found[0].ends_with("; closest: \"a\" is a required property"), "{found:?}");
     }
 
     #[test]
-    fn a_thousand_issues_are_told_and_the_last_says_how_many_there_are() {
+    fn a_thousand_issues_are_reported_and_the_last_says_how_many_there_are() {
         let schema = json!({"items": {"type": "string"}});
         let found = issues(&schema, &json!(vec![0; 2_500]));
         assert_eq!(found.len(), MAX_ISSUES);

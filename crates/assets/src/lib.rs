@@ -2,15 +2,16 @@
 //!
 //! A **schema** is a JSON Schema file, known by its name. An **example** is a JSON file that shows
 //! what an asset of some **component** looks like. An **asset** is any JSON value that a caller wants
-//! judged, compared or published. A **backend** is the server that published assets go to.
+//! validated, compared or published. A **backend** is the server that published assets go to.
 //!
 //! Schemas and examples are read once, when [`Assets`] is loaded; after that nothing here touches the
-//! disk, and the only network address ever asked is the backend's.
+//! disk, and the backend is the only server that is ever contacted.
 
 mod assets;
 mod backend;
 mod bindings;
 mod config;
+mod counted_json;
 mod declared;
 mod diff;
 mod document;
@@ -23,16 +24,15 @@ mod locate;
 mod names;
 mod output;
 mod quoting;
+mod redact;
 mod references;
 mod resources;
 mod schema;
 mod schemas;
+mod step_budget;
 mod tools;
-mod unlocated;
 mod version;
 mod warnings;
-mod watch;
-mod watched;
 mod weight;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Where in a JSON text a value stands, for messages that people can follow with a finger.
+//! Finds the line and column of the value that a JSON Pointer (RFC 6901) names in a JSON text. `serde_json` keeps no
+//! positions, so this scans the text itself, without recursion, so that deep nesting cannot overflow the stack.
 
 use std::{
     borrow::Cow,
@@ -20,7 +21,7 @@ pub fn locate(text: &str, pointer: &str) -> Option<(usize, usize)> {
     locate_all(text, [pointer]).remove(pointer)
 }
 
-/// The places of many values, found in one pass; what is not there is left out.
+/// The positions of many values, found in one pass; a pointer to nothing is left out.
 pub(crate) fn locate_all<'p>(
     text: &str,
     pointers: impl IntoIterator<Item = &'p str>,
@@ -45,15 +46,15 @@ fn with_lines<'p>(text: &str, found: BTreeMap<&'p str, usize>) -> BTreeMap<&'p s
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(_, offset)| *offset);
     let (mut offset, mut line, mut column) = (0, 1, 1);
-    let mut placed = BTreeMap::new();
+    let mut positions = BTreeMap::new();
     for (pointer, target) in found {
         for character in text[offset..target].chars() {
             (line, column) = if character == '\n' { (line + 1, 1) } else { (line, column + 1) };
         }
         offset = target;
-        placed.insert(pointer, (line, column));
+        positions.insert(pointer, (line, column));
     }
-    placed
+    positions
 }
 
 struct Scanner<'t, 'p> {
@@ -66,14 +67,14 @@ struct Scanner<'t, 'p> {
 
 /// A container that the scanner is inside of.
 struct Frame {
-    /// The length of the container's own pointer.
+    /// The length of the container's own JSON Pointer.
     pointer_length: usize,
-    /// The number of the current item; none in an object.
+    /// The index of the current item; none in an object.
     item: Option<usize>,
 }
 
 impl<'p> Scanner<'_, 'p> {
-    /// Walks the whole text; gives nothing if it is not JSON.
+    /// Scans the whole text; returns `None` if it is not JSON.
     fn scan(&mut self) -> Option<()> {
         let mut pointer = String::new();
         let mut frames: Vec<Frame> = Vec::new();
@@ -86,7 +87,7 @@ impl<'p> Scanner<'_, 'p> {
                 }
                 frames.pop();
             }
-            // A value has ended: on to the next one, out of as many containers as end here.
+            // A value has ended: leave every container that ends here, and go to the next value.
             loop {
                 let Some(frame) = frames.last_mut() else {
                     return self.peek().is_none().then_some(());
@@ -100,8 +101,8 @@ impl<'p> Scanner<'_, 'p> {
         }
     }
 
-    /// Notes where a value begins. A scalar is passed over; a container is opened, and the number of
-    /// its first item is given.
+    /// Records where a value begins. A scalar is skipped; a container is opened, and the index of its first item is
+    /// returned (none in an object).
     fn begin_value(&mut self, pointer: &str) -> Option<Option<Option<usize>>> {
         let byte = self.peek()?;
         self.note(pointer);
@@ -153,7 +154,7 @@ impl<'p> Scanner<'_, 'p> {
     }
 
     fn note(&mut self, pointer: &str) {
-        // Of members with the same name the last one counts, with all that is in it.
+        // Of members with the same name the last one wins, as in serde_json, so positions inside earlier ones go.
         let within = |found: &str| matches!(found.as_bytes().get(pointer.len()), None | Some(b'/'));
         let prefixed = self.found.range(pointer..).map(|(found, _)| *found);
         let stale: Vec<&str> =
@@ -166,7 +167,7 @@ impl<'p> Scanner<'_, 'p> {
         }
     }
 
-    /// The next byte that is not white space, without taking it.
+    /// Skips white space and returns the next byte without taking it.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.position..];
         self.position += rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_has_no_places() {
+    fn what_is_not_json_has_no_positions() {
         for text in ["", "{", "[1,", "{\"a\" 1}", "\"a", "\"\\", "[1] x", "{,}", "[1}", "{\"a\":}"] {
             assert_eq!(locate(text, ""), None, "{text}");
         }
@@ -282,7 +283,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_text_at_the_place_is_the_value(value in crate::testing::any_json(), pretty: bool) {
+        fn the_text_at_the_position_is_the_value(value in crate::testing::any_json(), pretty: bool) {
             let text = if pretty { format!("{value:#}") } else { value.to_string() };
             let mut all = Vec::new();
             pointers(&value, String::new(), &mut all);
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn many_places_are_found_in_one_pass() {
+    fn many_positions_are_found_in_one_pass() {
         let value = json!({"a": [1, 2], "b": 3}).to_string();
         let found = locate_all(&value, ["/a/1", "/b", "/c", ""]);
         assert_eq!(found.into_iter().collect::<Vec<_>>(), [("", (1, 1)), ("/a/1", (1, 9)), ("/b", (1, 16))]);

@@ -1,11 +1,11 @@
-//! What files are called: the name of a schema, the component of an example.
+//! Derives the name of a schema and the component of an example from file names.
 
 /// The name of a schema file: the file's name without its ending.
 pub(crate) fn schema_name(file_name: &str) -> &str {
     file_name.strip_suffix(".schema.json").or_else(|| file_name.strip_suffix(".json")).unwrap_or(file_name)
 }
 
-/// The component of an example: its first folder, else what its file name says.
+/// The component of an example: its first folder, else the one in its file name.
 pub(crate) fn component(path: &str) -> String {
     match path.split_once('/') {
         Some((folder, _)) => folder.to_owned(),
@@ -13,7 +13,7 @@ pub(crate) fn component(path: &str) -> String {
     }
 }
 
-/// The component that a file's name says: what stands before the first `_`, in kebab-case.
+/// The component in a file name: the part before the first `_`, in kebab-case.
 pub(crate) fn component_of_file(file_name: &str) -> String {
     let stem = schema_name(file_name).trim_start_matches('_');
     kebab_case(stem.split('_').next().unwrap_or_default())

@@ -1,5 +1,5 @@
-//! The parts that results are made of. A result is an enum of shapes, each with its own `ok` and
-//! `reason`, so that the output schema says exactly what may come.
+//! Building blocks of tool results. A result is an enum of structs, each with its own constant `ok` and `reason`, so
+//! that the output schema describes every shape exactly.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -9,11 +9,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// `ok` of a result that tells of a success.
+/// `ok` of a successful result: always true.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Yes;
 
-/// `ok` of a result that tells of a failure.
+/// `ok` of a failed result: always false.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct No;
 
@@ -50,7 +50,7 @@ constant_boolean!(No false);
 pub(crate) struct NotFound {
     ok: No,
     reason: NotFoundReason,
-    /// Told where results have a message.
+    /// Not part of the result itself; goes into the failure, where a dialect has a message.
     #[serde(skip)]
     message: String,
 }
@@ -62,7 +62,7 @@ enum NotFoundReason {
 }
 
 impl NotFound {
-    /// `message` says what was looked for and what there is.
+    /// `message` names what was not found and the nearest known name.
     pub(crate) fn new(message: String) -> Self {
         Self { ok: No, reason: NotFoundReason::NotFound, message }
     }
@@ -72,13 +72,13 @@ impl NotFound {
     }
 }
 
-/// Writes a value that others hold too, without copying it first.
+/// Serializes a shared value without cloning it first.
 pub(crate) fn shared<S: Serializer>(value: &Arc<Value>, serializer: S) -> Result<S::Ok, S::Error> {
     Value::serialize(value, serializer)
 }
 
 // Not a doc comment: that would go into the schema of every result.
-// The reason of a verdict against an asset.
+// The constant `reason` of an invalid asset.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) enum ValidationFailed {
     #[serde(rename = "validation_failed")]

@@ -1,24 +1,24 @@
-//! Which values a message may quote. An error keeps a copy of its value, so a long one is replaced
-//! before there are as many copies as errors.
+//! Decides which values a message may quote. An error keeps a copy of its value, so a long value is replaced by a
+//! placeholder before every error has a copy of it.
 
 use std::{io, sync::LazyLock};
 
 use serde_json::Value;
 
-/// A value with more JSON than this is not quoted.
+/// The longest value, as JSON text, that is quoted.
 const MAX_QUOTED_BYTES: usize = 120;
 
-/// What errors hold in the place of a value that is too long.
-static STAND_IN: LazyLock<Value> = LazyLock::new(|| Value::from("(a value too long to quote)"));
+/// What errors hold instead of a value that is too long.
+static PLACEHOLDER: LazyLock<Value> = LazyLock::new(|| Value::from("(a value too long to quote)"));
 
-/// The value, or what stands for it in an error.
+/// The value, or the placeholder if it is too long.
 pub(crate) fn quotable(value: &Value) -> &Value {
-    if is_short(value) { value } else { &STAND_IN }
+    if is_short(value) { value } else { &PLACEHOLDER }
 }
 
 /// Whether a message may quote the value.
 pub(crate) fn may_quote(value: &Value) -> bool {
-    is_short(value) && *value != *STAND_IN
+    is_short(value) && *value != *PLACEHOLDER
 }
 
 fn is_short(value: &Value) -> bool {

@@ -1,9 +1,8 @@
-//! Where the references of a schema lead: to other files of the same folder, and nowhere else.
+//! Resolves `$ref` between schema files of one folder, and nowhere else.
 //!
-//! A file is found by its id, else by its file URI. A file without an id that lies beside one with an
-//! id is also found at the same place beside that id, and the other way round, so that a folder may be
-//! a mirror of a web site. Everything is looked up in memory: no reference can reach the disk or the
-//! network.
+//! A file is found by its `$id`, else by its file URI. A file without an id next to one with an id is also found
+//! relative to that id, and the other way round, so that a folder can mirror a web site. Everything is looked up in
+//! memory: no reference can reach the disk or the network.
 
 use std::{collections::HashMap, error::Error, path::Path, sync::Arc};
 
@@ -11,33 +10,33 @@ use jsonschema::{Draft, Retrieve, Uri};
 use serde_json::Value;
 use url::Url;
 
-/// The documents that references may lead to.
+/// The documents that references can resolve to.
 #[derive(Default)]
 pub(crate) struct Library {
     documents: Vec<Document>,
     /// By id, without a fragment.
     by_id: HashMap<String, usize>,
     by_file_uri: HashMap<String, usize>,
-    places: Vec<ReferenceLocation>,
+    mirrors: Vec<MirroredFolder>,
 }
 
 struct Document {
     value: Arc<Value>,
     has_id: bool,
-    /// Where its references start: its id, else its file URI.
+    /// The base URI of its references: its id, else its file URI.
     base: Option<Url>,
 }
 
-/// A folder on the web and the folder here that mirrors it; both end in `/`.
+/// The URL of a folder on the web and the file URI of the local folder that mirrors it; both end in `/`.
 #[derive(PartialEq)]
-struct ReferenceLocation {
+struct MirroredFolder {
     web: String,
     here: String,
 }
 
 impl Library {
-    /// Adds a file by its path, relative to `root`. Gives its file URI, and its id if it has one;
-    /// an id that another file had first does not lead here.
+    /// Adds a file by its path, relative to `root`. If another file had the same id first, the id still resolves to
+    /// that one.
     pub(crate) fn add(&mut self, root: &Path, path: &str, value: Arc<Value>) -> Added {
         let file_uri = file_uri(&root.join(path));
         let id = id_of(&value).and_then(|id| absolute(id, file_uri.as_ref()));
@@ -54,7 +53,7 @@ impl Library {
                 None => _ = self.by_id.insert(id.as_str().to_owned(), index),
             }
             if let Some(uri) = &file_uri {
-                self.add_places(id, uri, path.matches('/').count());
+                self.add_mirrors(id, uri, path.matches('/').count());
             }
         }
         Added { index, file_uri: file_uri.map(String::from), id_taken_by }
@@ -67,7 +66,7 @@ impl Library {
         self.by_id.get(id.as_str()).copied()
     }
 
-    /// The reference that leads to an address, as some document has it.
+    /// The reference that resolves to a URI, as it is written in some document.
     pub(crate) fn as_written(&self, uri: &str) -> Option<&str> {
         let without_fragment = |uri: &str| uri.split('#').next().unwrap_or_default().to_owned();
         let wanted = without_fragment(uri);
@@ -82,8 +81,8 @@ impl Library {
         })
     }
 
-    /// The folders around a file with an id, and around that id, as far up as both go.
-    fn add_places(&mut self, id: &Url, file_uri: &Url, depth: usize) {
+    /// Pairs each parent folder of a file with the same parent of its id, as far up as both go.
+    fn add_mirrors(&mut self, id: &Url, file_uri: &Url, depth: usize) {
         let (mut web, mut here) = (id.as_str(), file_uri.as_str());
         let web_root = match id.cannot_be_a_base() {
             true => return,
@@ -94,10 +93,10 @@ impl Library {
             if web_end < web_root {
                 return;
             }
-            let place =
-                ReferenceLocation { web: web[..=web_end].to_owned(), here: here[..=here_end].to_owned() };
-            if !self.places.contains(&place) {
-                self.places.push(place);
+            let mirror =
+                MirroredFolder { web: web[..=web_end].to_owned(), here: here[..=here_end].to_owned() };
+            if !self.mirrors.contains(&mirror) {
+                self.mirrors.push(mirror);
             }
             (web, here) = (&web[..web_end], &here[..here_end]);
         }
@@ -105,49 +104,50 @@ impl Library {
 
     fn find(&self, uri: &str) -> Option<&Document> {
         let exact = self.by_id.get(uri).or_else(|| self.by_file_uri.get(uri));
-        let index =
-            exact.copied().or_else(|| self.places.iter().find_map(|place| self.find_beside(place, uri)));
+        let index = exact
+            .copied()
+            .or_else(|| self.mirrors.iter().find_map(|mirror| self.find_in_mirror(mirror, uri)));
         index.map(|index| &self.documents[index])
     }
 
-    fn find_beside(&self, place: &ReferenceLocation, uri: &str) -> Option<usize> {
-        if let Some(rest) = uri.strip_prefix(&place.web) {
-            // A file with an id of its own is not what lies at this other address.
-            let index = *self.by_file_uri.get(&format!("{}{rest}", place.here))?;
+    fn find_in_mirror(&self, mirror: &MirroredFolder, uri: &str) -> Option<usize> {
+        if let Some(rest) = uri.strip_prefix(&mirror.web) {
+            // A file with an id of its own is not the document at this URL.
+            let index = *self.by_file_uri.get(&format!("{}{rest}", mirror.here))?;
             return (!self.documents[index].has_id).then_some(index);
         }
-        let rest = uri.strip_prefix(&place.here)?;
-        self.by_id.get(&format!("{}{rest}", place.web)).copied()
+        let rest = uri.strip_prefix(&mirror.here)?;
+        self.by_id.get(&format!("{}{rest}", mirror.web)).copied()
     }
 }
 
-/// A file that was added.
+/// The result of adding a file.
 pub(crate) struct Added {
-    /// Its number, in the order of adding.
+    /// Its index, in the order of adding.
     pub(crate) index: usize,
-    /// The base of its references, unless it has an id.
+    /// The base URI of its references, unless it has an id.
     pub(crate) file_uri: Option<String>,
-    /// The file that has the same id and came first.
+    /// The index of the file that was added first with the same id.
     pub(crate) id_taken_by: Option<usize>,
 }
 
-/// Serves the library to the schema compiler.
-pub(crate) struct Librarian(pub(crate) Arc<Library>);
+/// Gives the schema compiler access to the library, and to nothing else.
+pub(crate) struct LibraryRetriever(pub(crate) Arc<Library>);
 
-impl Retrieve for Librarian {
+impl Retrieve for LibraryRetriever {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
-        // Both sides are spelled as `url` spells them, so that equal addresses are equal text.
+        // Both sides are normalized by `url`, so that equal URIs are equal text.
         let document = Url::parse(uri.as_str()).ok().and_then(|uri| self.0.find(uri.as_str()));
         match document {
             Some(document) => Ok(served(&document.value)),
-            None => Err(format!("no file in the schemas folder has the id or the address `{uri}`").into()),
+            None => Err(format!("no file in the schemas folder has the id or the URI `{uri}`").into()),
         }
     }
 }
 
-/// A copy for the compiler. It takes the address that it asked by for the base of the document's
-/// references, so the document's own id must not say otherwise; and it refuses unknown dialects, which
-/// are read as the default one here.
+/// A copy for the compiler, which takes the URI that it asked for as the base of the document's references: the
+/// document's own id is removed so that it cannot override that. An unknown `$schema` is removed as well, because the
+/// compiler refuses unknown dialects and they are read as the default one here.
 fn served(document: &Value) -> Value {
     let mut copy = document.clone();
     let has_id = id_of(document).is_some();
@@ -166,13 +166,13 @@ fn served(document: &Value) -> Value {
 /// The id of a document, as its draft spells it.
 pub(crate) fn id_of(document: &Value) -> Option<&str> {
     let draft = Draft::default().detect(document);
-    // The draft also decides whether it counts: in the old ones not beside a `$ref`.
+    // The old drafts ignore an id next to a `$ref`.
     draft.create_resource_ref(document).id()?;
     let id = document.get(draft.id_keyword())?.as_str()?.trim_end_matches('#');
     (!id.is_empty() && !id.starts_with('#')).then_some(id)
 }
 
-/// All that stands where a reference may stand, anywhere in a document.
+/// The value of every `$ref`, `$dynamicRef` and `$recursiveRef`, anywhere in a document.
 fn references_in(document: &Value) -> Vec<&str> {
     let mut references = Vec::new();
     let mut pending = vec![document];
@@ -190,8 +190,8 @@ fn references_in(document: &Value) -> Vec<&str> {
     references
 }
 
-/// The URI of a file, spelled so that strict readers of URIs take it too, and that it ends where a message
-/// that quotes it ends the quote.
+/// The URI of a file. Characters that strict URI parsers refuse are percent-encoded, and so are quotes, so that
+/// `redact` can see where a URI in a message ends.
 fn file_uri(path: &Path) -> Option<Url> {
     let uri = Url::from_file_path(path).ok()?;
     let strict = ['[', ']', '^', '|', '\'', '`'].into_iter().fold(uri.to_string(), |uri, character| {
@@ -222,8 +222,8 @@ mod tests {
         library
     }
 
-    /// The number of the file that a URI leads to.
-    fn lead(library: &Library, uri: &str) -> Option<usize> {
+    /// The index of the file that a URI resolves to.
+    fn resolve(library: &Library, uri: &str) -> Option<usize> {
         let found = library.find(Url::parse(uri).expect("a URI").as_str())?;
         library.documents.iter().position(|document| Arc::ptr_eq(&document.value, &found.value))
     }
@@ -239,12 +239,12 @@ mod tests {
             ),
             ("urn.json", json!({"$id": "urn:example:u"})),
         ]);
-        assert_eq!(lead(&library, "https://h/x/a.json"), Some(0));
-        assert_eq!(lead(&library, "https://H:443/x/./a.json"), Some(0));
-        assert_eq!(lead(&library, "file:///s/a.json"), Some(0));
-        assert_eq!(lead(&library, "file:///s/sub/b%20c.json"), Some(1));
-        assert_eq!(lead(&library, "https://h/old"), Some(2));
-        assert_eq!(lead(&library, "urn:example:u"), Some(3));
+        assert_eq!(resolve(&library, "https://h/x/a.json"), Some(0));
+        assert_eq!(resolve(&library, "https://H:443/x/./a.json"), Some(0));
+        assert_eq!(resolve(&library, "file:///s/a.json"), Some(0));
+        assert_eq!(resolve(&library, "file:///s/sub/b%20c.json"), Some(1));
+        assert_eq!(resolve(&library, "https://h/old"), Some(2));
+        assert_eq!(resolve(&library, "urn:example:u"), Some(3));
         assert_eq!(library.find_id("https://h/x/a.json#/x"), Some(0));
     }
 
@@ -257,13 +257,13 @@ mod tests {
             ("up.json", json!({"title": "up"})),
             ("d/own.json", json!({"$id": "https://elsewhere/own.json"})),
         ]);
-        assert_eq!(lead(&library, "https://h/a/b/y.json"), Some(1));
-        assert_eq!(lead(&library, "https://h/a/b/deep/z.json"), Some(2));
-        assert_eq!(lead(&library, "https://h/a/up.json"), Some(3));
+        assert_eq!(resolve(&library, "https://h/a/b/y.json"), Some(1));
+        assert_eq!(resolve(&library, "https://h/a/b/deep/z.json"), Some(2));
+        assert_eq!(resolve(&library, "https://h/a/up.json"), Some(3));
         // It has an id of its own, and the folder ends above `a`.
-        assert_eq!(lead(&library, "https://h/a/b/own.json"), None);
-        assert_eq!(lead(&library, "https://h/up.json"), None);
-        assert_eq!(lead(&library, "https://h/a/b/none.json"), None);
+        assert_eq!(resolve(&library, "https://h/a/b/own.json"), None);
+        assert_eq!(resolve(&library, "https://h/up.json"), None);
+        assert_eq!(resolve(&library, "https://h/a/b/none.json"), None);
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
             "http://h/x/a.json",
             "https://h/x/../../s/b.json",
         ] {
-            assert_eq!(lead(&library, uri), None, "{uri}");
+            assert_eq!(resolve(&library, uri), None, "{uri}");
         }
     }
 

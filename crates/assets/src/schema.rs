@@ -1,4 +1,4 @@
-//! One schema: compiled on first use, then kept, and able to judge assets.
+//! One schema file and its validator, which is compiled on first use and cached.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,15 +6,15 @@ use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
 use crate::{
+    counted_json::{CountedJson, CountedNode},
     declared::declared,
     folder::FoundFile,
     issue::{self, Issue},
     names::schema_name,
-    references::{Librarian, Library, id_of},
-    unlocated::unlocated,
+    redact::redact_file_urls,
+    references::{Library, LibraryRetriever, id_of},
+    step_budget::{Interrupted, Limits, within_budget},
     version::version_of,
-    watch::{Interrupted, Limits, watched},
-    watched::{Watched, WatchedNode},
 };
 
 /// The member by which an asset names its schema.
@@ -45,24 +45,25 @@ struct CompileError {
     message: String,
 }
 
-/// What a schema is judged with.
+/// A compiled schema.
 struct Compiled {
-    validator: Validator<Watched>,
-    /// The members that assets may carry without the schema declaring them.
-    set_aside: Vec<&'static str>,
+    validator: Validator<CountedJson>,
+    /// The top-level members that are removed from an asset before validation, because the schema does not
+    /// declare them: `$schemaRef` and `$schema`.
+    ignored_members: Vec<&'static str>,
 }
 
-/// By which of its names a schema is asked for a verdict.
+/// By which of its names a schema was looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AskedAs {
-    /// Its own.
-    Itself,
+pub(crate) enum SchemaNameKind {
+    /// Its own name.
+    Own,
     /// The alias of the schema of whole assets.
     Alias,
 }
 
 impl Schema {
-    /// A schema in a file of the library.
+    /// A schema read from a file; nothing is compiled yet.
     pub(crate) fn new(file: &FoundFile, document: Arc<Value>, file_uri: Option<String>) -> Self {
         Self {
             name: schema_name(file.name()).to_owned(),
@@ -75,12 +76,12 @@ impl Schema {
         }
     }
 
-    /// All ways in which an asset does not match; none if it does. When `stop` says so, the validation is
-    /// left, and the answer is worth nothing.
+    /// Validates an asset and returns every issue; an empty list means valid. When `stop` returns true the validation
+    /// is cancelled, and the result is one issue that says so.
     pub(crate) fn issues(
         &self,
         mut asset: Value,
-        asked_as: AskedAs,
+        looked_up_by: SchemaNameKind,
         library: &Arc<Library>,
         stop: &dyn Fn() -> bool,
     ) -> Vec<Issue> {
@@ -89,19 +90,20 @@ impl Schema {
             Err(error) => return vec![Issue::schema_invalid(&error.message)],
         };
         if let Value::Object(members) = &mut asset {
-            // The others keep their order, in which messages quote them.
-            for member in set_aside {
+            // `shift_remove` keeps the order of the other members, which messages quote.
+            for member in ignored_members {
                 members.shift_remove(*member);
             }
-            // By its alias the schema judges assets that name it: how they do that is not what is judged.
-            if asked_as == AskedAs::Alias {
+            // The alias validates assets that name their schema in `$schemaRef`, so that member is not validated.
+            if looked_up_by == SchemaNameKind::Alias {
                 members.shift_remove(SCHEMA_REF);
             }
         }
-        match watched(Limits::NONE, stop, |watch| validator.is_valid(WatchedNode::new(&asset, watch))) {
+        match within_budget(Limits::NONE, stop, |budget| validator.is_valid(CountedNode::new(&asset, budget)))
+        {
             Ok(true) => Vec::new(),
             Ok(false) => list_errors(validator, &asset, stop),
-            // Not an empty list: that would be a verdict for the asset.
+            // An empty list would say that the asset is valid.
             Err(Interrupted) => vec![Issue::unfinished()],
         }
     }
@@ -111,9 +113,9 @@ impl Schema {
             Draft::Unknown => Draft::default(),
             known => known,
         };
-        let mut options = jsonschema::options_for::<Watched>()
+        let mut options = jsonschema::options_for::<CountedJson>()
             .with_draft(draft)
-            .with_retriever(Librarian(Arc::clone(library)))
+            .with_retriever(LibraryRetriever(Arc::clone(library)))
             .should_validate_formats(true);
         if let Some(uri) = &self.file_uri {
             options = options.with_base_uri(uri);
@@ -124,11 +126,11 @@ impl Schema {
         const MEMBERS: [&str; 2] = [SCHEMA_REF, SCHEMA];
         let base_uri = self.file_uri.as_deref().or_else(|| id_of(&self.document)).unwrap_or(NO_BASE);
         let declared = declared(&self.document, draft, base_uri, library, &MEMBERS);
-        let set_aside = MEMBERS.into_iter().filter(|member| !declared.contains(member)).collect();
-        Ok(Compiled { validator, set_aside })
+        let ignored_members = MEMBERS.into_iter().filter(|member| !declared.contains(member)).collect();
+        Ok(Compiled { validator, ignored_members })
     }
 
-    /// The address of the schemas folder, with a final `/`.
+    /// The file URI of the schemas folder, with a final `/`.
     fn folder_uri(&self) -> Option<&str> {
         let uri = self.file_uri.as_deref()?;
         let depth = self.path.split('/').count();
@@ -137,17 +139,18 @@ impl Schema {
     }
 }
 
-/// What is wrong with an asset that does not match, as far as it can be listed.
-fn list_errors(validator: &Validator<Watched>, asset: &Value, stop: &dyn Fn() -> bool) -> Vec<Issue> {
-    let all = watched(Limits::LISTING, stop, |watch| {
-        issue::collect(validator.iter_errors(WatchedNode::new(asset, watch)))
+/// Lists the errors of an invalid asset; if they exceed the budget, only the first one or a summary.
+fn list_errors(validator: &Validator<CountedJson>, asset: &Value, stop: &dyn Fn() -> bool) -> Vec<Issue> {
+    let all = within_budget(Limits::LISTING, stop, |budget| {
+        issue::collect(validator.iter_errors(CountedNode::new(asset, budget)))
     });
     if let Ok(issues) = all {
         return issues;
     }
-    // In a large asset the first error is a help; in choices within choices it holds all the others.
-    let first = watched(Limits::LISTING, stop, |watch| {
-        validator.validate(WatchedNode::new(asset, watch)).err().as_ref().map(issue::only_first)
+    // In a large asset the first error still helps. In nested choices it contains all the others and exceeds the
+    // budget, too.
+    let first = within_budget(Limits::LISTING, stop, |budget| {
+        validator.validate(CountedNode::new(asset, budget)).err().as_ref().map(issue::only_first)
     });
     vec![first.ok().flatten().unwrap_or_else(Issue::too_many)]
 }
@@ -169,11 +172,17 @@ mod tests {
             ("type.json", json!({"properties": {"a": {"type": "strin"}}})),
             ("ref.json", json!({"$ref": "#/$defs/none"})),
         ]);
-        assert!(warnings.is_empty(), "compiling waits until it is needed: {warnings:?}");
-        let told = issues(&schemas, "type", json!(1));
-        assert!(told[0].starts_with(": schema_invalid: /properties/a/type: \"strin\" is not"), "{told:?}");
-        let told = issues(&schemas, "ref", json!(1));
-        assert!(told[0].starts_with(": schema_invalid: ") && told[0].contains("/$defs/none"), "{told:?}");
+        assert!(warnings.is_empty(), "a schema is compiled on first use: {warnings:?}");
+        let messages = issues(&schemas, "type", json!(1));
+        assert!(
+            messages[0].starts_with(": schema_invalid: /properties/a/type: \"strin\" is not"),
+            "{messages:?}"
+        );
+        let messages = issues(&schemas, "ref", json!(1));
+        assert!(
+            messages[0].starts_with(": schema_invalid: ") && messages[0].contains("/$defs/none"),
+            "{messages:?}"
+        );
     }
 
     #[test]
@@ -241,10 +250,16 @@ mod tests {
         let schemas =
             Schemas::load(&Folder::open(&inside).expect("a folder"), &mut Warnings::about("schema"));
         for (number, target) in targets.iter().enumerate() {
-            let told = issues(&schemas, &format!("s{number}"), json!(1));
-            assert!(told[0].contains("schema_invalid") && told[0].contains(target), "{target}: {told:?}");
+            let messages = issues(&schemas, &format!("s{number}"), json!(1));
+            assert!(
+                messages[0].contains("schema_invalid") && messages[0].contains(target),
+                "{target}: {messages:?}"
+            );
             let folder = outside.path().file_name().expect("a name").to_string_lossy();
-            assert!(!told[0].contains("mine") && !told[0].contains(&*folder), "{target}: {told:?}");
+            assert!(
+                !messages[0].contains("mine") && !messages[0].contains(&*folder),
+                "{target}: {messages:?}"
+            );
         }
     }
 
@@ -286,7 +301,7 @@ mod tests {
         assert!(std::ptr::eq(first, schema.compiled.get().expect("compiled")));
     }
 
-    /// A tree of shapes, as scene formats have them: each inner shape is one of several kinds.
+    /// A tree of shapes as in scene formats: each inner shape is one of several kinds (nested `oneOf`).
     fn shape() -> Value {
         let kind = |name: &str| {
             json!({
@@ -309,15 +324,18 @@ mod tests {
     fn the_errors_of_choices_within_choices_are_listed_as_long_as_they_are_few() {
         let (schemas, _) = schemas_of(&[("node.json", shape())]);
         let wrong = json!({"kind": "leaf", "size": "x"});
-        let told = issues(&schemas, "node", nested(3, wrong.clone()));
+        let messages = issues(&schemas, "node", nested(3, wrong.clone()));
         assert!(
-            told[0].ends_with("; closest: /child/child/child/size \"x\" is not of type \"number\""),
-            "{told:?}"
+            messages[0].ends_with("; closest: /child/child/child/size \"x\" is not of type \"number\""),
+            "{messages:?}"
         );
         for depth in [12, 40, 100] {
-            let told = issues(&schemas, "node", nested(depth, wrong.clone()));
-            assert!(told.len() == 1 && told[0].starts_with(": the asset does not match, but"), "{told:?}");
-            assert!(told[0].contains("too many to list"), "{told:?}");
+            let messages = issues(&schemas, "node", nested(depth, wrong.clone()));
+            assert!(
+                messages.len() == 1 && messages[0].starts_with(": the asset does not match, but"),
+                "{messages:?}"
+            );
+            assert!(messages[0].contains("too many to list"), "{messages:?}");
         }
         assert!(issues(&schemas, "node", nested(40, json!({"kind": "leaf", "size": 1}))).is_empty());
     }
@@ -330,23 +348,24 @@ mod tests {
         let compiled = schema.compiled.get().expect("compiled").as_ref().expect("usable");
         let asset = nested(100, json!({"kind": "leaf", "size": "x"}));
         let limits = Limits { steps: 100_000, ..Limits::NONE };
-        let valid =
-            watched(limits, &|| false, |watch| compiled.validator.is_valid(WatchedNode::new(&asset, watch)));
+        let valid = within_budget(limits, &|| false, |budget| {
+            compiled.validator.is_valid(CountedNode::new(&asset, budget))
+        });
         assert_eq!(valid, Ok(false));
     }
 
-    /// Whether a schema makes `$schemaRef` and `$schema` its own: the verdicts on an asset whose values are wrong for
-    /// every schema of the tables below that says anything of them.
-    fn judges_them(schemas: &Schemas, name: &str) -> bool {
-        let told = issues(schemas, name, json!({"$schemaRef": "wrong", "a": 1, "$schema": "wrong"}));
+    /// Whether a schema validates `$schemaRef` and `$schema`: their values here are wrong for every schema of the
+    /// tables below that declares them.
+    fn validates_them(schemas: &Schemas, name: &str) -> bool {
+        let messages = issues(schemas, name, json!({"$schemaRef": "wrong", "a": 1, "$schema": "wrong"}));
         let (one, other) = ("/$schemaRef", "/$schema");
-        let names_both = [one, other].iter().all(|path| told.iter().any(|issue| issue.starts_with(path)));
-        assert!(told.is_empty() || names_both, "{name}: {told:?}");
-        !told.is_empty()
+        let names_both = [one, other].iter().all(|path| messages.iter().any(|issue| issue.starts_with(path)));
+        assert!(messages.is_empty() || names_both, "{name}: {messages:?}");
+        !messages.is_empty()
     }
 
     #[test]
-    fn what_the_schema_declares_is_judged_and_what_it_does_not_declare_is_set_aside() {
+    fn declared_members_are_validated_and_undeclared_ones_are_ignored() {
         let right = json!({"properties": {"$schemaRef": {"const": "k"}, "$schema": {"const": "k"}}});
         let draft7 = "http://json-schema.org/draft-07/schema#";
         let other = json!({
@@ -424,21 +443,21 @@ mod tests {
         ];
         let files: Vec<_> = declaring.iter().chain(&silent).cloned().chain([("other.json", other)]).collect();
         let (schemas, _) = schemas_of(&files);
-        for (files, judged) in [(&declaring[..], true), (&silent[..], false)] {
+        for (files, validated) in [(&declaring[..], true), (&silent[..], false)] {
             for (file, _) in files {
                 let name = schema_name(file);
-                assert_eq!(judges_them(&schemas, name), judged, "{name}");
+                assert_eq!(validates_them(&schemas, name), validated, "{name}");
                 let right = json!({"$schemaRef": "k", "a": 1, "$schema": "k"});
                 assert_eq!(issues(&schemas, name, right), [""; 0], "{name}");
             }
         }
-        let told =
+        let messages =
             issues(&schemas, "closed-without", json!({"a": {"$schemaRef": 1}, "b": {"$schemaRef": "x"}}));
-        assert_eq!(told.len(), 1, "only at the top: {told:?}");
+        assert_eq!(messages.len(), 1, "only at the top: {messages:?}");
     }
 
     #[test]
-    fn a_schema_that_demands_the_member_gets_it_to_see() {
+    fn a_schema_that_requires_or_forbids_the_member_validates_it() {
         let equal = json!({"$schemaRef": "x", "a": 1});
         let (schemas, _) = schemas_of(&[
             ("required.json", json!({"required": ["$schemaRef"]})),
@@ -471,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_the_two_may_be_declared_and_the_other_set_aside() {
+    fn one_of_the_two_may_be_declared_and_the_other_ignored() {
         let closed = |member: &str| json!({"additionalProperties": false, "properties": {"a": true, member: {"const": "k"}}});
         let (schemas, _) =
             schemas_of(&[("reference.json", closed("$schemaRef")), ("schema.json", closed("$schema"))]);
@@ -481,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn by_the_alias_the_reference_is_always_set_aside() {
+    fn by_the_alias_the_reference_is_always_ignored() {
         let schema = json!({"properties": {"$schemaRef": {"const": "k"}, "$schema": {"const": "k"}}});
         let (schemas, _) = schemas_of(&[("synesthetic-asset.schema.json", schema)]);
         let wrong = json!({"$schemaRef": "x"});
@@ -489,7 +508,7 @@ mod tests {
         assert_eq!(issues(&schemas, "synesthetic-asset", wrong), ["/$schemaRef: \"k\" was expected"]);
         let both = json!({"$schemaRef": "x", "$schema": "x"});
         assert_eq!(issues(&schemas, "nested-synesthetic-asset", both), ["/$schema: \"k\" was expected"]);
-        // A document that names the schema of whole assets is judged by its alias, whichever way it names it.
+        // A document that names the schema of whole assets is validated by its alias, whichever way it names it.
         for document in [json!({"$schemaRef": "x/synesthetic-asset.schema.json"}), json!({"$schemaRef": 7})] {
             let found = schemas.find_for(&document, "synesthetic-asset").expect("a schema");
             assert_eq!(found.document_name(), "nested-synesthetic-asset");

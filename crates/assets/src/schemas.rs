@@ -1,4 +1,4 @@
-//! The schemas of a folder: found by name, by id or by reference.
+//! The schema registry: all schemas of a folder, looked up by name, by `$id` or by a reference in a document.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,46 +11,46 @@ use crate::{
     issue::Issue,
     names::schema_name,
     references::Library,
-    schema::{AskedAs, SCHEMA, SCHEMA_REF, Schema},
+    schema::{SCHEMA, SCHEMA_REF, Schema, SchemaNameKind},
     version,
     warnings::Warnings,
 };
 
-/// The schema of whole assets.
+/// The schema of complete assets.
 const CANONICAL_ASSET: &str = "synesthetic-asset";
-/// What the schema of whole assets is called where assets hold their parts.
+/// An alias of [`CANONICAL_ASSET`], for assets that contain their parts instead of referring to them.
 pub(crate) const NESTED_ASSET: &str = "nested-synesthetic-asset";
 
 /// All schemas of a folder.
 #[derive(Default)]
 pub(crate) struct Schemas {
-    /// In the order of the library's numbers.
+    /// Indexed by the number that [`Library::add`] returned.
     schemas: Vec<Arc<Schema>>,
-    /// The highest version of each name, by number.
+    /// The index of the highest version of each name.
     by_name: BTreeMap<String, usize>,
-    /// Files that are no schemas, sorted by path.
+    /// Files that could not be read as a schema, sorted by path.
     broken: Vec<BrokenFile>,
     library: Arc<Library>,
 }
 
-/// A file that is no schema, and why.
+/// A file that could not be read as a schema, and why.
 struct BrokenFile {
     name: String,
     path: String,
     reason: Arc<str>,
 }
 
-/// What a name or a reference led to.
+/// The result of looking up a schema by name or by reference.
 #[derive(Clone)]
-pub(crate) enum Found {
-    /// A schema, the library that its references lead to, and by which name it was asked for.
-    Schema(Arc<Schema>, Arc<Library>, AskedAs),
-    /// A file that is no schema.
+pub(crate) enum ResolvedSchema {
+    /// A schema, the library that its references resolve in, and the name by which it was looked up.
+    Schema(Arc<Schema>, Arc<Library>, SchemaNameKind),
+    /// A file that has the name but could not be read as a schema.
     Broken { name: String, reason: Arc<str> },
 }
 
 impl Schemas {
-    /// Reads a folder. A file that cannot be used is told in the warnings.
+    /// Reads a folder. A file that cannot be used is skipped with a warning.
     pub(crate) fn load(folder: &Folder, warnings: &mut Warnings) -> Self {
         let mut library = Library::default();
         let mut loaded = Self::default();
@@ -80,7 +80,7 @@ impl Schemas {
         let added = library.add(folder.root(), &file.path, Arc::clone(&document));
         if let Some(first) = added.id_taken_by {
             let first = &self.schemas[first].path;
-            warnings.push(&file.path, &format!("has the id of `{first}`: references lead there"));
+            warnings.push(&file.path, &format!("has the same id as `{first}`, which references resolve to"));
         }
         let schema = Schema::new(file, document, added.file_uri);
         // Files come sorted by path, so of equal versions the first path stays.
@@ -110,19 +110,19 @@ impl Schemas {
         self.by_name.get(name).map(|&index| &self.schemas[index])
     }
 
-    /// The schema of that name, or the file that should have been one.
-    pub(crate) fn find(&self, name: &str) -> Option<Found> {
+    /// The schema of that name, or the file of that name that could not be read as one.
+    pub(crate) fn find(&self, name: &str) -> Option<ResolvedSchema> {
         if let Some(schema) = self.get(name) {
-            let asked_as = if self.is_hidden(name) { AskedAs::Alias } else { AskedAs::Itself };
-            return Some(Found::Schema(Arc::clone(schema), Arc::clone(&self.library), asked_as));
+            let looked_up_by = if self.is_hidden(name) { SchemaNameKind::Alias } else { SchemaNameKind::Own };
+            return Some(ResolvedSchema::Schema(Arc::clone(schema), Arc::clone(&self.library), looked_up_by));
         }
         let name = self.canonical(name);
         self.broken.iter().find(|file| file.name == name).map(BrokenFile::found)
     }
 
-    /// The schema that a reference in a document names: by id, else by as much of a file's path as the two
-    /// have in common, else by file name, else by name.
-    pub(crate) fn find_reference(&self, reference: &str) -> Option<Found> {
+    /// The schema that a document's reference names: by id, else by the file whose path shares the longest suffix
+    /// with the reference, else by file name, else by schema name.
+    pub(crate) fn find_reference(&self, reference: &str) -> Option<ResolvedSchema> {
         if let Some(index) = self.library.find_id(reference) {
             return Some(self.found(&self.schemas[index]));
         }
@@ -131,15 +131,15 @@ impl Schemas {
         let file_name = path.rsplit('/').next().unwrap_or_default();
         let by_path = || self.best(|file| path_fit(path, file));
         let by_file_name = || self.best(|file| usize::from(file.rsplit('/').next() == Some(file_name)));
-        let by_name = || self.find(schema_name(file_name)).map(Found::of_a_document);
+        let by_name = || self.find(schema_name(file_name)).map(ResolvedSchema::for_document);
         by_path().or_else(by_file_name).or_else(by_name)
     }
 
-    /// The file whose path fits best, if any fits; of equals the highest version, then the first path.
-    fn best(&self, fit: impl Fn(&str) -> usize) -> Option<Found> {
+    /// The file with the highest `fit` above 0; of equals the highest version, then the first path.
+    fn best(&self, fit: impl Fn(&str) -> usize) -> Option<ResolvedSchema> {
         let schemas = self.schemas.iter().map(|schema| (fit(&schema.path), schema));
         let fitting = schemas.filter(|(fit, schema)| *fit > 0 && !self.is_hidden(&schema.name));
-        // Of equals the last is the greatest, and files come sorted by path.
+        // `max_by` returns the last of equals, and files are sorted by path, so the order is reversed.
         let schema = fitting.rev().max_by(|(fit_a, a), (fit_b, b)| {
             fit_a.cmp(fit_b).then_with(|| version::compare(&a.version, &b.version))
         });
@@ -153,23 +153,23 @@ impl Schemas {
     }
 
     /// The schema of a document: the one it names, else the one of its component.
-    pub(crate) fn find_for(&self, document: &Value, component: &str) -> Option<Found> {
+    pub(crate) fn find_for(&self, document: &Value, component: &str) -> Option<ResolvedSchema> {
         let named = |member| document.get(member).and_then(Value::as_str);
         let by_member = |member| named(member).and_then(|reference| self.find_reference(reference));
-        let by_component = || self.find(component).map(Found::of_a_document);
+        let by_component = || self.find(component).map(ResolvedSchema::for_document);
         by_member(SCHEMA_REF).or_else(|| by_member(SCHEMA)).or_else(by_component)
     }
 
-    /// The schema of an asset that names none: the one of whole assets, if there is one. An asset that names a schema
-    /// which nobody knows is not judged by another one.
-    pub(crate) fn find_default(&self, asset: &Value) -> Option<Found> {
+    /// The schema of an asset that names none: the one of complete assets, if there is one. An asset that names an
+    /// unknown schema gets none, because validating it against another one would be misleading.
+    pub(crate) fn find_default(&self, asset: &Value) -> Option<ResolvedSchema> {
         match asset.get(SCHEMA_REF) {
             Some(Value::String(_)) => None,
             _ => self.find(NESTED_ASSET),
         }
     }
 
-    /// What to tell a caller who named a schema that there is not.
+    /// The message for an unknown schema name, with the nearest known name.
     pub(crate) fn unknown_message(&self, name: &str) -> String {
         let name: String = name.chars().take(80).collect();
         match nearest(&name, self.names()) {
@@ -180,17 +180,18 @@ impl Schemas {
         }
     }
 
-    /// A schema that a document named.
-    fn found(&self, schema: &Arc<Schema>) -> Found {
-        Found::Schema(Arc::clone(schema), Arc::clone(&self.library), AskedAs::Itself).of_a_document()
+    /// Wraps a schema that a document named.
+    fn found(&self, schema: &Arc<Schema>) -> ResolvedSchema {
+        ResolvedSchema::Schema(Arc::clone(schema), Arc::clone(&self.library), SchemaNameKind::Own)
+            .for_document()
     }
 
     fn canonical<'a>(&self, name: &'a str) -> &'a str {
         if self.is_hidden(name) { CANONICAL_ASSET } else { name }
     }
 
-    /// Whether a name is only another one of the schema of whole assets. A file of that name can still be
-    /// referred to by other schemas.
+    /// Whether a name is only an alias of the schema of complete assets. Other schemas can still refer to a file of
+    /// that name.
     fn is_hidden(&self, name: &str) -> bool {
         name == NESTED_ASSET
             && (self.by_name.contains_key(CANONICAL_ASSET)
@@ -199,13 +200,13 @@ impl Schemas {
 }
 
 impl BrokenFile {
-    fn found(&self) -> Found {
-        Found::Broken { name: self.name.clone(), reason: Arc::clone(&self.reason) }
+    fn found(&self) -> ResolvedSchema {
+        ResolvedSchema::Broken { name: self.name.clone(), reason: Arc::clone(&self.reason) }
     }
 }
 
-/// How well a reference fits a file's path: not at all unless one is the end of the other; else by the
-/// number of segments that they share; of equals better if that is the file's whole path.
+/// How well a reference fits a file's path: 0 unless one is a suffix of the other, else two for each shared segment,
+/// plus one if that is the file's whole path.
 fn path_fit(reference: &str, file: &str) -> usize {
     let (mut reference, mut file) = (reference.rsplit('/'), file.rsplit('/'));
     let mut fit = 0;
@@ -219,7 +220,7 @@ fn path_fit(reference: &str, file: &str) -> usize {
     }
 }
 
-impl Found {
+impl ResolvedSchema {
     /// The schema's own name.
     pub(crate) fn name(&self) -> &str {
         match self {
@@ -228,17 +229,17 @@ impl Found {
         }
     }
 
-    /// The same for a document that names its schema: whole assets are judged by the alias.
-    fn of_a_document(self) -> Self {
+    /// The same, looked up for a document that names its schema: complete assets are validated by the alias.
+    fn for_document(self) -> Self {
         match self {
             Self::Schema(schema, library, _) if schema.name == CANONICAL_ASSET => {
-                Self::Schema(schema, library, AskedAs::Alias)
+                Self::Schema(schema, library, SchemaNameKind::Alias)
             }
             other => other,
         }
     }
 
-    /// The name that documents of this schema go by: whole assets are nested ones.
+    /// The name that is reported for documents of this schema: the alias for complete assets.
     pub(crate) fn document_name(&self) -> &str {
         match self.name() {
             CANONICAL_ASSET => NESTED_ASSET,
@@ -246,16 +247,16 @@ impl Found {
         }
     }
 
-    /// All ways in which an asset does not match; none if it does. When `stop` says so, the validation is
-    /// left, and the answer is worth nothing.
+    /// Validates an asset and returns every issue; an empty list means valid. When `stop` returns true the validation
+    /// is cancelled, and the result is one issue that says so.
     pub(crate) fn issues(&self, asset: Value, stop: &dyn Fn() -> bool) -> Vec<Issue> {
         match self {
-            Self::Schema(schema, library, asked_as) => schema.issues(asset, *asked_as, library, stop),
+            Self::Schema(schema, library, looked_up_by) => schema.issues(asset, *looked_up_by, library, stop),
             Self::Broken { reason, .. } => vec![Issue::schema_invalid(reason)],
         }
     }
 
-    /// The same, where it blocks nobody, until the call ends: a small asset may take long too.
+    /// The same on a blocking thread, cancelled when the call ends: even a small asset can take long.
     pub(crate) async fn issues_in_call(
         self,
         asset: Arc<Value>,
@@ -351,7 +352,7 @@ mod tests {
             ("rule.json", json!({})),
         ]);
         let path = |document: Value, component: &str| match schemas.find_for(&document, component) {
-            Some(Found::Schema(schema, ..)) => schema.path.clone(),
+            Some(ResolvedSchema::Schema(schema, ..)) => schema.path.clone(),
             _ => String::new(),
         };
         for (document, expected) in [
@@ -377,8 +378,8 @@ mod tests {
             ("v4/tone.json", r#"{"version": "4"}"#.into()),
         ]);
         let lead = |reference: &str| match schemas.find_reference(reference) {
-            Some(Found::Schema(schema, ..)) => schema.path.clone(),
-            Some(Found::Broken { .. }) => "broken".into(),
+            Some(ResolvedSchema::Schema(schema, ..)) => schema.path.clone(),
+            Some(ResolvedSchema::Broken { .. }) => "broken".into(),
             None => String::new(),
         };
         for (reference, path) in [
@@ -419,7 +420,8 @@ mod tests {
     fn a_schema_with_a_number_that_cannot_be_held_is_not_used() {
         let (schemas, warnings) =
             load_schemas(&[("n.json", "{\n \"minimum\": 123456789012345678901}".into())]);
-        let expected = ": schema_invalid: its number at line 2, column 13 cannot be held exactly";
+        let expected =
+            ": schema_invalid: its number at line 2, column 13 has too many digits to be kept exactly";
         assert_eq!(issues(&schemas, "n", json!(1)), [expected]);
         assert!(warnings[0].starts_with("schema `n.json` is skipped: its number"), "{warnings:?}");
     }

@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Helpers for the tests of this crate.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -37,7 +37,7 @@ pub(crate) fn load_schemas(files: &[(&str, String)]) -> (Schemas, Vec<String>) {
     (schemas, warnings.into_lines())
 }
 
-/// What is wrong with an asset, as `path: message`.
+/// The issues of an asset, as `path: message`.
 pub(crate) fn issues(schemas: &Schemas, name: &str, asset: Value) -> Vec<String> {
     let found = schemas.find(name).expect("a schema");
     found.issues(asset, &|| false).into_iter().map(|issue| format!("{}: {}", issue.path, issue.msg)).collect()
@@ -48,7 +48,7 @@ pub(crate) fn assets_of(schemas: &[(&str, Value)], examples: &[(&str, Value)]) -
     assets_with(schemas, examples, None, false)
 }
 
-/// Assets with all there is.
+/// Assets with every option.
 pub(crate) fn assets_with(
     schemas: &[(&str, Value)],
     examples: &[(&str, Value)],
@@ -96,7 +96,7 @@ pub(crate) async fn call(assets: &Arc<Assets>, tool: &str, arguments: Value) -> 
     call_within(CallContext::detached(Caller::local()), assets, tool, arguments).await
 }
 
-/// The same under other circumstances.
+/// The same with a given context.
 pub(crate) async fn call_within(
     context: CallContext,
     assets: &Arc<Assets>,
@@ -128,7 +128,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// What a call's failure says to a model.
+/// The message of a call's failure, as a model sees it.
 pub(crate) async fn failure_message(assets: &Arc<Assets>, tool: &str, arguments: Value) -> String {
     match call(assets, tool, arguments).await {
         Ok(Answer { failure: Some(failure), .. }) => failure.message,
@@ -137,7 +137,7 @@ pub(crate) async fn failure_message(assets: &Arc<Assets>, tool: &str, arguments:
     }
 }
 
-/// Any JSON value, with the keys that are hard to point at. Two of them often share keys.
+/// Any JSON value, with keys that need escaping in a JSON Pointer. Two values often share keys.
 pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let key = prop_oneof![
         Just(String::new()),

@@ -1,4 +1,5 @@
-//! The version of a schema, and which of two is higher.
+//! Reads the version of a schema, and orders versions. Versions here need not be SemVer (`2`, `v1.2`), so the
+//! comparison is more lenient than the `semver` crate.
 
 use std::cmp::Ordering;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use crate::names::schema_name;
 
-/// The version that a schema states, else the one in its id, else nothing.
+/// The `version` of a schema, else the version in its `$id`, else an empty string.
 pub(crate) fn version_of(schema: &Value, id: Option<&str>) -> String {
     match schema.get("version") {
         Some(Value::String(version)) => version.clone(),
@@ -15,10 +16,10 @@ pub(crate) fn version_of(schema: &Value, id: Option<&str>) -> String {
     }
 }
 
-/// Compares by number, part by part; a release is higher than its previews, as SemVer has it.
+/// Compares part by part, by number; a release is higher than its pre-releases, as in SemVer.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
-    let ((core_a, preview_a), (core_b, preview_b)) = (split(a), split(b));
-    compare_parts(core_a, core_b, Some("0")).then_with(|| match (preview_a, preview_b) {
+    let ((core_a, pre_release_a), (core_b, pre_release_b)) = (split(a), split(b));
+    compare_parts(core_a, core_b, Some("0")).then_with(|| match (pre_release_a, pre_release_b) {
         (None, None) => Ordering::Equal,
         (None, Some(_)) => Ordering::Greater,
         (Some(_), None) => Ordering::Less,
@@ -26,7 +27,7 @@ pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     })
 }
 
-/// The version in the path of an id; the segment nearest to the end counts.
+/// The version in the path of an id; the last segment that has one wins.
 fn version_in_id(id: &str) -> Option<&str> {
     let path = id.split(['#', '?']).next().unwrap_or_default();
     // The host may look like a version (`127.0.0.1`).
@@ -43,7 +44,7 @@ fn version_at_end(segment: &str) -> Option<&str> {
     std::iter::once(0).chain(after_separators).find_map(|start| as_version(&segment[start..]))
 }
 
-/// Two numbers at least, or one after a `v`; then perhaps a preview or a build.
+/// Accepts at least two numbers, or one after a `v`, and then an optional pre-release or build.
 fn as_version(text: &str) -> Option<&str> {
     let number = text.strip_prefix('v').unwrap_or(text);
     let core = number.split(['-', '+']).next().unwrap_or_default();
@@ -52,17 +53,17 @@ fn as_version(text: &str) -> Option<&str> {
     (numeric && enough).then_some(number)
 }
 
-/// The numbers, and the preview if there is one; a build does not count.
+/// Splits into the numbers and the pre-release; build metadata is ignored.
 fn split(version: &str) -> (&str, Option<&str>) {
     let version = version.strip_prefix('v').unwrap_or(version);
     let version = version.split('+').next().unwrap_or_default();
     match version.split_once('-') {
-        Some((core, preview)) => (core, Some(preview)),
+        Some((core, pre_release)) => (core, Some(pre_release)),
         None => (version, None),
     }
 }
 
-/// Compares dotted parts; `missing` stands for parts that the shorter one lacks.
+/// Compares dotted parts; `missing` is used for parts that the shorter one lacks.
 fn compare_parts(a: &str, b: &str, missing: Option<&str>) -> Ordering {
     let (mut a, mut b) = (a.split('.'), b.split('.'));
     loop {
@@ -79,7 +80,7 @@ fn compare_parts(a: &str, b: &str, missing: Option<&str>) -> Ordering {
     }
 }
 
-/// Numbers by value, however long; below any text, as SemVer has it.
+/// Compares two parts: numbers by value, of any length, and below any text, as in SemVer.
 fn compare_part(a: &str, b: &str) -> Ordering {
     let number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     match (number(a), number(b)) {

@@ -1,41 +1,41 @@
-//! What was passed over while a folder was read, for the person who set it up.
+//! Warnings about files that were skipped while a folder was read, for the operator who configured it.
 
-/// At most this many warnings are told of one folder.
-const MAX_TOLD: usize = 20;
+/// The most warnings that are kept for one folder; the others are counted.
+const MAX_KEPT: usize = 20;
 
 /// The warnings about one folder.
 pub(crate) struct Warnings {
-    /// What its files are: `schema` or `example`.
+    /// The kind of its files: `schema` or `example`.
     about: &'static str,
-    told: Vec<String>,
-    untold: usize,
+    kept: Vec<String>,
+    dropped: usize,
 }
 
 impl Warnings {
-    /// No warnings, about files of this kind.
+    /// An empty list for files of this kind.
     pub(crate) fn about(about: &'static str) -> Self {
-        Self { about, told: Vec::new(), untold: 0 }
+        Self { about, kept: Vec::new(), dropped: 0 }
     }
 
-    /// Says something about a file or folder, by its path.
+    /// Adds a warning about a file or folder, by its path.
     pub(crate) fn push(&mut self, path: &str, what: &str) {
-        match self.told.len() < MAX_TOLD {
-            true => self.told.push(format!("{} `{}` {what}", self.about, path.trim_end_matches('/'))),
-            false => self.untold += 1,
+        match self.kept.len() < MAX_KEPT {
+            true => self.kept.push(format!("{} `{}` {what}", self.about, path.trim_end_matches('/'))),
+            false => self.dropped += 1,
         }
     }
 
-    /// Says that a file or folder is not used, and why.
+    /// Adds a warning that a file or folder is skipped, and why.
     pub(crate) fn skip(&mut self, path: &str, reason: &str) {
         self.push(path, &format!("is skipped: {reason}"));
     }
 
-    /// All of them, one to a line; the last one says if there are more.
+    /// The warnings, one a line; the last line counts those that were dropped.
     pub(crate) fn into_lines(mut self) -> Vec<String> {
-        if self.untold > 0 {
-            self.told.push(format!("and {} more about {}s", self.untold, self.about));
+        if self.dropped > 0 {
+            self.kept.push(format!("and {} more about {}s", self.dropped, self.about));
         }
-        self.told
+        self.kept
     }
 }
 
@@ -46,16 +46,16 @@ mod tests {
     #[test]
     fn a_warning_says_what_it_is_about() {
         let mut warnings = Warnings::about("schema");
-        warnings.skip("a/", "it lies too deep");
+        warnings.skip("a/", "it is nested too deep");
         warnings.push("b.json", "is odd");
         assert_eq!(
             warnings.into_lines(),
-            ["schema `a` is skipped: it lies too deep", "schema `b.json` is odd"]
+            ["schema `a` is skipped: it is nested too deep", "schema `b.json` is odd"]
         );
     }
 
     #[test]
-    fn of_many_warnings_twenty_are_told_and_the_others_counted() {
+    fn of_many_warnings_twenty_are_kept_and_the_others_counted() {
         let mut warnings = Warnings::about("example");
         (0..25).for_each(|number| warnings.skip(&number.to_string(), "x"));
         let lines = warnings.into_lines();

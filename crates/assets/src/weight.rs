@@ -1,11 +1,11 @@
-//! How much work a value is, guessed without writing it out.
+//! Estimates how large a value is without serializing it, to decide where work on it runs.
 
 use serde_json::Value;
 
-/// Values above about this many bytes are worked on where they block nobody.
+/// Work on values above about this many bytes of JSON goes to a blocking thread, off the async runtime.
 const HEAVY_BYTES: usize = 16 << 10;
 
-/// Whether a value is large enough to be worked on elsewhere.
+/// Whether work on a value should go to a blocking thread.
 pub(crate) fn is_heavy(value: &Value) -> bool {
     let mut budget = HEAVY_BYTES;
     let mut pending = vec![value];

@@ -1,4 +1,4 @@
-//! What a backend's answer means: where the asset is now, or why it is not there.
+//! Interprets a response of the backend: the id and URL of the published asset, or why it failed.
 
 use percent_encoding::percent_decode_str;
 use reqwest::{RequestBuilder, Response, StatusCode, header::LOCATION};
@@ -7,10 +7,10 @@ use url::Url;
 
 use super::client::{MAX_REDIRECTS, is_same_server, keeps_the_request};
 
-/// The most of a backend's own words that is passed on.
+/// The longest part of a backend's own message that is passed on.
 const MAX_DETAIL_CHARS: usize = 500;
 
-/// An asset that the backend has taken.
+/// An asset that the backend has stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Published {
     pub(crate) asset_id: String,
@@ -23,12 +23,12 @@ pub(crate) struct Failed {
     /// The backend's status, or 503 if it gave none.
     pub(crate) status: u16,
     pub(crate) detail: String,
-    /// The backend took the asset all the same.
+    /// The backend stored the asset all the same, so the call must not be retried.
     pub(crate) took_effect: bool,
 }
 
 impl Failed {
-    /// The backend could not be asked.
+    /// The backend could not be reached.
     pub(super) fn unreachable() -> Self {
         Self::without_status("network_unreachable")
     }
@@ -41,23 +41,23 @@ impl Failed {
         Self { status: status.as_u16(), detail: detail.into(), took_effect: false }
     }
 
-    /// The backend said that it took the asset, but not where it is.
+    /// The backend stored the asset, but its id is unknown.
     fn after_effect(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { took_effect: true, ..Self::new(status, detail) }
     }
 }
 
-/// An answer that tells of success.
+/// A response with a success status.
 pub(super) struct Answer {
     status: StatusCode,
-    /// Where it came from, after redirects.
+    /// The final URL, after redirects.
     address: Url,
     location: Option<String>,
     body: Vec<u8>,
     is_whole: bool,
 }
 
-/// Sends a request and reads its answer, up to a size.
+/// Sends a request and reads the response up to a size limit.
 pub(super) async fn read(request: RequestBuilder, max_bytes: usize) -> Result<Answer, Failed> {
     let mut response = request.send().await.map_err(|error| no_answer(&error))?;
     let status = response.status();
@@ -94,16 +94,16 @@ pub(super) async fn read(request: RequestBuilder, max_bytes: usize) -> Result<An
 }
 
 impl Answer {
-    /// What the backend made of a published asset; `address` tells where an asset with that id is.
+    /// The id and URL of a published asset; `address` returns the URL of an asset by its id.
     pub(super) fn published(self, address: impl Fn(&str) -> String) -> Result<Published, Failed> {
         if !self.is_whole {
             return Err(Failed::after_effect(
                 self.status,
-                "the backend took the asset, but its answer is too long to read, so its id is unknown",
+                "the backend stored the asset, but its answer is too long to read, so its id is unknown",
             ));
         }
         let location = self.location.as_deref().and_then(|location| self.address.join(location).ok());
-        // Anything else would be no address that a caller can follow.
+        // A caller could not follow any other scheme.
         let location = location.filter(|location| matches!(location.scheme(), "http" | "https"));
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let id = id_in(&body, "id").or_else(|| id_in(&body, "asset_id")).or_else(|| {
@@ -113,7 +113,7 @@ impl Answer {
         let Some(asset_id) = id else {
             return Err(Failed::after_effect(
                 self.status,
-                "the backend took the asset but gave no id: neither `id` nor `asset_id` nor a Location",
+                "the backend stored the asset but returned no id: neither `id` nor `asset_id` nor a Location header",
             ));
         };
         let backend_url = location.map_or_else(|| address(&asset_id), String::from);
@@ -130,7 +130,7 @@ impl Answer {
         text.ok_or_else(|| Failed::new(self.status, "the backend's answer is not JSON"))
     }
 
-    /// Why the backend refused, in its own words if it has any.
+    /// The failure that an error status stands for, with the backend's own message if it sent one.
     fn refusal(&self) -> Failed {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let said = ["detail", "message", "error"].into_iter().find_map(|key| body.get(key)?.as_str());
@@ -160,15 +160,15 @@ fn no_answer(error: &reqwest::Error) -> Failed {
     }
 }
 
-/// The failure of an answer that is a redirect which was not followed.
+/// The failure for a redirect that was not followed.
 fn stopped_redirect(response: &Response) -> Option<Failed> {
     let status = response.status();
     let location = header_text(response, LOCATION).filter(|_| status.is_redirection())?;
     let target = response.url().join(&location).ok();
-    let to = target.as_ref().map_or_else(|| "an address that is none".to_owned(), shown);
+    let to = target.as_ref().map_or_else(|| "an invalid address".to_owned(), shown);
     let stays = target.is_some_and(|target| is_same_server(response.url(), &target));
     let why = match (keeps_the_request(status), stays) {
-        (false, _) => "which is not followed, as only 307 and 308 ask for the same request there",
+        (false, _) => "which is not followed, because only 307 and 308 repeat the request",
         (true, false) => "another server, which is not followed",
         (true, true) => {
             let detail = format!("the backend redirected more than {MAX_REDIRECTS} times, last to {to}");
@@ -179,10 +179,10 @@ fn stopped_redirect(response: &Response) -> Option<Failed> {
     Some(Failed::new(status, detail))
 }
 
-/// An address without what may be secret in it, and not longer than a detail may be.
+/// A URL for a message: without credentials, query and fragment, and of limited length.
 fn shown(address: &Url) -> String {
     let mut address = address.clone();
-    // Neither can fail for an address that has a user.
+    // Neither can fail for a URL that has a user.
     _ = address.set_username("");
     _ = address.set_password(None);
     address.set_query(None);

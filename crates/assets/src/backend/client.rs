@@ -1,28 +1,28 @@
-//! The HTTP client that speaks to one server and to no other.
+//! The HTTP client of the backend. It talks to one origin only.
 
 use std::time::Duration;
 
 use reqwest::{Client, StatusCode, redirect, retry};
 use url::{Host, Url};
 
-/// What a whole request may take.
+/// The timeout of a whole request, redirects included.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How many redirects are followed.
+/// The most redirects that are followed.
 pub(super) const MAX_REDIRECTS: usize = 5;
 
-/// A client for the server at an address.
+/// Creates a client for the server at a URL.
 pub(super) fn for_server(address: &Url) -> reqwest::Result<Client> {
-    // Refused if there is one already, which then serves as well.
+    // An error means that a provider is already installed, which is fine.
     _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")))
         .timeout(TIMEOUT)
         .redirect(within_the_server())
         .retry(retry::never())
-        // A connection kept open may be dead; a request that fails on one is silently sent again.
+        // No connection pool: a request that fails on a dead pooled connection is silently sent again.
         .pool_max_idle_per_host(0);
     if address.scheme() == "http" {
-        // It will never speak TLS, so it need not read, or have, the machine's certificates.
+        // Without TLS the system's root certificates are not needed, and need not exist.
         builder = builder.tls_certs_only([]);
     }
     if is_this_machine(address) {
@@ -31,7 +31,7 @@ pub(super) fn for_server(address: &Url) -> reqwest::Result<Client> {
     builder.build()
 }
 
-/// Follows redirects that stay at the server and repeat the request as it is; the others are handed back.
+/// Follows redirects that stay in the origin and repeat the request; the others are returned as responses.
 fn within_the_server() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let stays = attempt.previous().first().is_some_and(|first| is_same_server(first, attempt.url()));
@@ -43,8 +43,8 @@ fn within_the_server() -> redirect::Policy {
     })
 }
 
-/// Whether a redirect asks for the same request elsewhere. After the older ones a POST would become a GET,
-/// whose answer would pass for a receipt.
+/// Whether a redirect repeats the request. The older ones (301, 302, 303) turn a POST into a GET, whose response would
+/// be taken for a successful publication.
 pub(super) fn keeps_the_request(status: StatusCode) -> bool {
     matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }

@@ -1,7 +1,7 @@
-//! The server that published assets go to: one POST for each, and reads on behalf of callers.
+//! The client of the backend: publishes each asset with one POST, and reads assets for callers.
 //!
-//! Every request has five seconds, is made once, and follows only redirects that repeat it (307, 308)
-//! within the server's own scheme, host and port.
+//! Every request has a timeout of five seconds and is never retried, and only redirects that repeat it (307, 308) within
+//! the same origin (scheme, host and port) are followed.
 
 mod answer;
 mod client;
@@ -17,14 +17,14 @@ use crate::config::BackendConfig;
 
 pub(crate) use answer::{Failed, Published};
 
-/// The most of an answer that is read.
+/// The size limit of a response.
 const MAX_ANSWER_BYTES: usize = 8 << 20;
 
-/// A server of assets.
+/// The backend: its URL and an HTTP client.
 pub(crate) struct Backend {
-    /// The address of the collection.
+    /// The URL of the collection of assets.
     collection: Url,
-    /// Made on first use: until then it would only take memory.
+    /// Created on first use, so that a server that never publishes does not pay for it.
     client: OnceCell<Client>,
 }
 
@@ -59,7 +59,7 @@ impl Backend {
         Ok(Self { collection, client: OnceCell::new() })
     }
 
-    /// Publishes an asset.
+    /// Publishes an asset with one POST.
     pub(crate) async fn publish(&self, asset: Vec<u8>) -> Result<Published, Failed> {
         let request = self
             .client()
@@ -82,10 +82,10 @@ impl Backend {
         answer::read(request, MAX_ANSWER_BYTES).await?.json_text()
     }
 
-    /// The address of an asset, as it may be told.
+    /// The URL of an asset without credentials and query, as it is shown to callers.
     fn address(&self, id: &str) -> String {
         let mut address = self.with_id(id);
-        // Neither can fail for an address that has a host.
+        // Neither can fail for a URL that has a host.
         _ = address.set_username("");
         _ = address.set_password(None);
         address.set_query(None);
@@ -103,7 +103,7 @@ impl Backend {
     async fn client(&self) -> Result<&Client, Failed> {
         let address = self.collection.clone();
         let make = || async {
-            // Reading the machine's certificates takes its time.
+            // Loading the system's root certificates is slow and blocks.
             let made = tokio::task::spawn_blocking(move || client::for_server(&address)).await;
             made.ok().and_then(Result::ok).ok_or_else(Failed::unreachable)
         };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_one_segment_and_no_secret_is_told() {
+    fn an_id_is_one_segment_and_no_secret_is_shown() {
         let backend = backend("http://me:secret@h/?token=t", "/assets/").expect("an address");
         assert_eq!(backend.address("a/b c"), "http://h/assets/a%2Fb%20c");
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_told_in_the_words_of_the_backend() {
+    async fn a_refusal_quotes_the_words_of_the_backend() {
         let long = "x".repeat(2_000);
         for (reply, expected) in [
             (Reply::json(500, r#"{"detail": "internal error"}"#), failed(500, "internal error")),
@@ -255,8 +255,8 @@ mod tests {
             ]);
             let failed = publish(&server).await.expect_err("not followed");
             assert_eq!((failed.status, failed.took_effect), (status, false));
-            let told = format!("the backend redirected to {}/login, ", server.url());
-            assert!(failed.detail.starts_with(&told), "{failed:?}");
+            let expected = format!("the backend redirected to {}/login, ", server.url());
+            assert!(failed.detail.starts_with(&expected), "{failed:?}");
             assert_eq!(server.finish().len(), 1, "{status}");
         }
     }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_too_long_to_read_is_told_as_such() {
+    async fn an_answer_that_is_too_long_to_read_is_reported_as_such() {
         let answer = |length| Reply::json(201, &format!(r#"{{"id": "1", "x": "{}"}}"#, "x".repeat(length)));
         publish(&Server::start(vec![answer(4 << 20)])).await.expect("read");
         let failed = publish(&Server::start(vec![answer(MAX_ANSWER_BYTES)])).await.expect_err("cut off");
@@ -343,7 +343,7 @@ mod tests {
             .env_remove("no_proxy")
             .output()
             .expect("runs");
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
     }
 }

@@ -1,4 +1,4 @@
-//! `asset://` and `asset://{id}`: what the backend has, read through.
+//! `asset://` and `asset://{id}`: a read-only proxy to the backend.
 
 use std::sync::Arc;
 
@@ -48,20 +48,20 @@ impl Resources for AssetResources {
     }
 
     fn complete<'a>(&'a self, _: &'a CallContext, _: &'a str) -> Boxed<'a, Vec<String>> {
-        // The backend cannot be asked for ids by their beginning.
+        // The backend has no request for ids by prefix.
         Box::pin(async { Vec::new() })
     }
 }
 
-/// The id in an address; none is the whole collection.
+/// The id in a URI; none means the whole collection.
 fn id_in(rest: &str) -> Result<Option<String>, Fault> {
     if rest.is_empty() {
         return Ok(None);
     }
     let id = decode_address(rest)?;
-    // The last two would be taken for steps of a path.
+    // `.` and `..` would be resolved as path steps.
     if rest.contains(['/', '?', '#']) || matches!(id.as_str(), "." | "..") {
-        return Err(Fault::new(ErrorCode::InvalidRequest, "an asset's id is one segment of the address")
+        return Err(Fault::new(ErrorCode::InvalidRequest, "an asset's id is one segment of the URI")
             .hint("percent-encode the id: `a/b` is asset://a%2Fb"));
     }
     Ok(Some(id))

@@ -1,4 +1,4 @@
-//! The resources, one scheme to a file: the same things that the tools give, by address.
+//! The MCP resources, one URI scheme a file: the same schemas, examples and assets that the tools return.
 
 mod asset;
 mod example;
@@ -11,7 +11,7 @@ use pintle_tool::Resources;
 
 use crate::Assets;
 
-/// What an address may hold as it is, besides letters and digits.
+/// The characters that are percent-encoded: all but letters, digits and these four.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PATH: &AsciiSet = &SEGMENT.remove(b'/');
 
@@ -24,12 +24,12 @@ pub(crate) fn all(assets: &Arc<Assets>) -> Vec<Arc<dyn Resources>> {
     ]
 }
 
-/// A name as one segment of an address.
+/// Percent-encodes a name as one segment of a URI.
 fn encode_segment(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
 }
 
-/// A path as the rest of an address.
+/// Percent-encodes a path, whose slashes stay.
 fn encode_path(path: &str) -> String {
     utf8_percent_encode(path, PATH).to_string()
 }

@@ -1,5 +1,5 @@
-//! A small HTTP server for tests: gives its replies in order, one to a connection, and keeps the
-//! requests. It ends by itself, also when nobody asks.
+//! A small HTTP server for tests: sends its replies in order, one a connection, and records the requests. It stops by
+//! itself after a while.
 
 use std::{
     io::{Read, Write},
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// No test takes longer.
+/// The server stops after this time; no test takes longer.
 const LIFETIME: Duration = Duration::from_secs(20);
 
 pub(crate) struct Server {
@@ -21,7 +21,7 @@ pub(crate) struct Server {
     thread: JoinHandle<Vec<String>>,
 }
 
-/// What is sent back. `{port}` in a header stands for the server's own port.
+/// A reply. `{port}` in a header stands for the server's own port.
 pub(crate) enum Reply {
     Text(String),
     /// The request is read and never answered.
@@ -81,7 +81,7 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Ends the server and gives the requests it got.
+    /// Stops the server and returns the requests it received.
     pub(crate) fn finish(self) -> Vec<String> {
         self.stop.store(true, Ordering::Release);
         self.thread.join().expect("no panic")
@@ -109,7 +109,7 @@ fn converse(mut stream: TcpStream, port: u16, reply: Reply, stop: &AtomicBool) -
     let request = read_request(&mut stream)?;
     match reply {
         Reply::Text(text) => {
-            // A client that has read enough hangs up.
+            // An error is fine: a client that has read enough closes the connection.
             _ = stream.write_all(text.replace("{port}", &port.to_string()).as_bytes());
         }
         Reply::Never => {

@@ -17,9 +17,9 @@ pub(crate) struct DiffAssets;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// What there was: any JSON value.
+    /// The old value: any JSON value.
     base: Value,
-    /// What there is to be: any JSON value.
+    /// The new value: any JSON value.
     new: Value,
 }
 
@@ -39,7 +39,7 @@ impl Tool for DiffAssets {
 
     const NAME: &'static str = "diff_assets";
     const TITLE: &'static str = "Compare two assets";
-    const DESCRIPTION: &'static str = "Gives the JSON Patch (RFC 6902) that turns `base` into `new`, made of add, \
+    const DESCRIPTION: &'static str = "Returns the JSON Patch (RFC 6902) that turns `base` into `new`, with add, \
         remove and replace. Objects are compared member by member; an array that differs is replaced whole.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
@@ -90,8 +90,8 @@ mod tests {
     async fn both_values_must_be_there() {
         let assets = assets_of(&[], &[]);
         for arguments in [json!({"base": 1}), json!({"new": null})] {
-            let (told, code) = answer(&assets, "diff_assets", arguments).await;
-            assert_eq!(code, Some(ErrorCode::InvalidRequest), "{told}");
+            let (result, code) = answer(&assets, "diff_assets", arguments).await;
+            assert_eq!(code, Some(ErrorCode::InvalidRequest), "{result}");
         }
     }
 }

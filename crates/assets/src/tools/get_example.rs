@@ -1,4 +1,4 @@
-//! `get_example`: one example, whole, judged by its schema.
+//! `get_example`: returns one example and validates it against its schema.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) struct GetExample(pub(crate) Arc<Assets>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The example's path, as list_examples gives it, or relative to the examples folder.
+    /// The example's path from list_examples, or relative to the examples folder.
     path: String,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct ExampleResult {
     #[serde(serialize_with = "shared")]
     #[schemars(with = "Value")]
     example: Arc<Value>,
-    /// The name of the schema it was judged by; empty if none was found.
+    /// The schema it was validated against; empty if none was found.
     schema: String,
     /// Whether it matches that schema.
     validated: bool,
@@ -58,7 +58,7 @@ impl Tool for GetExample {
 
     const NAME: &'static str = "get_example";
     const TITLE: &'static str = "Get an example";
-    const DESCRIPTION: &'static str = "Gives one example asset whole, by its path, with the schema it belongs to \
+    const DESCRIPTION: &'static str = "Returns one example asset, by its path, with the schema it belongs to \
         and whether it matches that schema now.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
@@ -132,7 +132,7 @@ mod tests {
         for (path, example) in [
             ("examples/a/x.json", 1),
             ("a/x.json", 1),
-            // What list_examples gives comes first.
+            // The path from list_examples comes first.
             ("examples/x.json", 2),
             ("examples/examples/x.json", 3),
             ("x.json", 2),
@@ -161,8 +161,8 @@ mod tests {
         let assets = assets_of(&[], &[("a/Tone_1.json", json!({}))]);
         let expected = r#"{"ok":false,"reason":"not_found"}"#;
         for path in ["a/../a/Tone_1.json", "../a/Tone_1.json", "/etc/passwd", "/a/Tone_1.json", "a", ""] {
-            let (told, code) = answer(&assets, "get_example", json!({"path": path})).await;
-            assert_eq!((told.as_str(), code), (expected, Some(ErrorCode::NotFound)), "{path}");
+            let (result, code) = answer(&assets, "get_example", json!({"path": path})).await;
+            assert_eq!((result.as_str(), code), (expected, Some(ErrorCode::NotFound)), "{path}");
         }
         let message = failure_message(&assets, "get_example", json!({"path": "a/Tone_2.json"})).await;
         assert!(message.contains("the nearest is `a/Tone_1.json`"), "{message}");

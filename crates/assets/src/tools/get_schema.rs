@@ -1,4 +1,4 @@
-//! `get_schema`: one schema, whole.
+//! `get_schema`: returns one schema.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) struct GetSchema(pub(crate) Arc<Assets>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The schema's name, as list_schemas gives it.
+    /// The schema's name from list_schemas.
     name: String,
 }
 
@@ -60,7 +60,7 @@ impl Tool for GetSchema {
 
     const NAME: &'static str = "get_schema";
     const TITLE: &'static str = "Get a schema";
-    const DESCRIPTION: &'static str = "Gives one JSON Schema whole, by its name; of several versions the \
+    const DESCRIPTION: &'static str = "Returns one JSON Schema, by its name; of several versions the \
         highest. Read it before writing an asset that has to match it.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
@@ -102,12 +102,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unknown_name_is_not_found_and_the_nearest_is_told() {
+    async fn an_unknown_name_is_not_found_and_the_nearest_is_named() {
         let assets = assets_of(&[("tone.schema.json", json!({}))], &[]);
         let expected = r#"{"ok":false,"reason":"not_found"}"#;
         for name in ["tune", "tone.schema.json", "", "nested-synesthetic-asset", "../tone"] {
-            let (told, code) = answer(&assets, "get_schema", json!({"name": name})).await;
-            assert_eq!((told.as_str(), code), (expected, Some(ErrorCode::NotFound)), "{name}");
+            let (result, code) = answer(&assets, "get_schema", json!({"name": name})).await;
+            assert_eq!((result.as_str(), code), (expected, Some(ErrorCode::NotFound)), "{name}");
         }
         let message = failure_message(&assets, "get_schema", json!({"name": "tune"})).await;
         assert!(message.contains("`tune`") && message.contains("`tone`"), "{message}");

@@ -1,4 +1,4 @@
-//! `list_examples`: what examples there are.
+//! `list_examples`: lists the examples, all or those of one component.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Assets, output::Yes};
 
-/// The component that stands for every component.
+/// The value of `component` that selects every component.
 const ALL: &str = "all";
 
 pub(crate) struct ListExamples(pub(crate) Arc<Assets>);
@@ -37,9 +37,9 @@ pub(crate) struct Output {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ListedExample {
-    /// What kind of asset the example shows.
+    /// The kind of asset that the example shows.
     component: String,
-    /// The file, from the root; relative to the examples folder if that lies outside the root. get_example takes it.
+    /// The file, from the root; relative to the examples folder if that is outside the root. get_example takes it.
     path: String,
 }
 
@@ -51,8 +51,8 @@ impl Tool for ListExamples {
 
     const NAME: &'static str = "list_examples";
     const TITLE: &'static str = "List examples";
-    const DESCRIPTION: &'static str = "Lists example assets, of one component or of all. get_example gives one \
-        of them whole.";
+    const DESCRIPTION: &'static str = "Lists example assets, of one component or of all. get_example returns one \
+        of them.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, input: Input, _: CallContext) -> Result<Output, Fault> {

@@ -1,4 +1,4 @@
-//! `list_schemas`: what schemas there are.
+//! `list_schemas`: lists the schemas.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ pub(crate) struct Output {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ListedSchema {
-    /// What to call the schema by.
+    /// The name that other tools take.
     name: String,
     /// Empty if the schema states none.
     version: String,
-    /// The file, from the root; relative to the schemas folder if that lies outside the root.
+    /// The file, from the root; relative to the schemas folder if that is outside the root.
     path: String,
 }
 
@@ -39,7 +39,7 @@ impl Tool for ListSchemas {
     const NAME: &'static str = "list_schemas";
     const TITLE: &'static str = "List schemas";
     const DESCRIPTION: &'static str = "Lists the JSON Schemas that assets can be validated against: name, \
-        version and file of each. get_schema gives one of them whole.";
+        version and file of each. get_schema returns one of them.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, _: NoArguments, _: CallContext) -> Result<Output, Fault> {

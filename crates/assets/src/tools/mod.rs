@@ -1,4 +1,4 @@
-//! The tools, one to a file: what it takes, what it gives, what it does.
+//! The tools, one a file: definition, input, output and `run`.
 
 mod diff_assets;
 mod get_example;
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn no_object_in_a_definition_takes_or_gives_more_than_it_says() {
+    fn every_object_in_a_definition_forbids_additional_properties() {
         for tool in assets_of(&[], &[]).tools() {
             let definition = tool.definition();
             for schema in [&definition.input_schema, &definition.output_schema] {

@@ -1,4 +1,4 @@
-//! `populate_backend`: publishes an asset, once it is known to be valid.
+//! `populate_backend`: validates an asset and publishes it to the backend.
 
 use std::sync::Arc;
 
@@ -50,9 +50,9 @@ pub(crate) enum Output {
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Stored {
     ok: Yes,
-    /// The id that the backend gave the asset.
+    /// The asset's id in the backend.
     asset_id: String,
-    /// Where the asset is now.
+    /// The asset's URL.
     backend_url: String,
 }
 
@@ -68,13 +68,13 @@ pub(crate) struct RefusedAsset {
     message: String,
 }
 
-/// This server does not do that; nothing was sent.
+/// This server does not support that; nothing was sent.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Unsupported {
     ok: No,
     reason: UnsupportedReason,
-    /// Why, and what would help.
+    /// Why, and what to do.
     detail: String,
 }
 
@@ -84,13 +84,13 @@ enum UnsupportedReason {
     Unsupported,
 }
 
-/// The backend refused, or could not be asked.
+/// The backend refused, or could not be reached.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct BackendError {
     ok: No,
     reason: BackendErrorReason,
-    /// The backend's HTTP status; 503 if it gave none.
+    /// The backend's HTTP status; 503 if there was none.
     status: u16,
     /// What the backend said.
     detail: String,
@@ -127,7 +127,7 @@ impl Tool for PopulateBackend {
     const NAME: &'static str = "populate_backend";
     const TITLE: &'static str = "Publish an asset";
     const DESCRIPTION: &'static str = "Validates an asset and, if it is valid, sends it to the backend, which \
-        stores it. Gives its id and address there. A call that failed is not repeated by itself.";
+        stores it. Returns its id and URL there. A failed call is not retried.";
     const ANNOTATIONS: Annotations = Annotations {
         read_only_hint: false,
         destructive_hint: false,
@@ -155,14 +155,14 @@ impl Tool for PopulateBackend {
         if !input.validate_first && !self.0.allows_unvalidated() {
             return Ok(Output::unsupported(
                 "assets are validated before they are stored: leave out `validate_first`, \
-                 or have the server started with --allow-unvalidated",
+                 or restart the server with --allow-unvalidated",
             ));
         }
-        // What is sent is the asset as it came, with all that validation sets aside.
+        // The asset is sent as it came, with the members that validation ignores.
         let body = serde_json::to_vec(&input.asset)
             .map_err(|_| Fault::internal("the asset could not be written as JSON"))?;
         if input.validate_first
-            && let Some(invalid) = self.judge(input.asset, input.schema, &call).await?
+            && let Some(invalid) = self.validate(input.asset, input.schema, &call).await?
         {
             return Ok(Output::Invalid(invalid));
         }
@@ -182,8 +182,8 @@ impl Tool for PopulateBackend {
 }
 
 impl PopulateBackend {
-    /// What is wrong with the asset, if anything is.
-    async fn judge(
+    /// Validates the asset; returns the refusal if it is invalid.
+    async fn validate(
         &self,
         asset: Value,
         schema: Option<String>,
@@ -191,7 +191,7 @@ impl PopulateBackend {
     ) -> Result<Option<RefusedAsset>, Fault> {
         let schemas = self.0.schemas();
         let named = asset.get(SCHEMA_REF).and_then(Value::as_str);
-        // A schema that the asset names and nobody knows is no reason to judge it by another one.
+        // An asset that names an unknown schema is refused, not validated against another schema.
         let (name, found) = match (schema, named) {
             (Some(name), _) => (name.clone(), schemas.find(&name)),
             (None, Some(reference)) => (reference.to_owned(), schemas.find_reference(reference)),
@@ -207,7 +207,7 @@ impl PopulateBackend {
         let errors = found.issues_in_call(Arc::new(asset), call).await?;
         let Some(first) = errors.first() else { return Ok(None) };
         let message = format!(
-            "the asset does not match `{name}`, so it was not sent: {}{}{} ({} in all; mend it and call again)",
+            "the asset does not match `{name}`, so it was not sent: {}{}{} ({} in all; fix the asset and call again)",
             first.path,
             if first.path.is_empty() { "" } else { ": " },
             first.msg,
@@ -256,20 +256,20 @@ mod tests {
         assets_with(&schemas(), &[], backend, allow_unvalidated)
     }
 
-    /// Calls with a backend that would take anything; gives the result and what reached the backend.
+    /// Calls with a backend that accepts anything; returns the result and the requests that reached the backend.
     async fn populate(arguments: Value, allow_unvalidated: bool) -> (String, Option<ErrorCode>, Vec<String>) {
         let server = Server::start(vec![Reply::json(201, r#"{"id": "7"}"#)]);
         let assets = assets(Some(server.url()), allow_unvalidated);
         let url = server.url();
-        let (told, code) = answer(&assets, "populate_backend", arguments).await;
-        (told.replace(&url, "URL"), code, server.finish())
+        let (result, code) = answer(&assets, "populate_backend", arguments).await;
+        (result.replace(&url, "URL"), code, server.finish())
     }
 
     #[tokio::test]
-    async fn a_valid_asset_is_sent_whole_and_its_place_is_told() {
+    async fn a_valid_asset_is_sent_whole_and_its_url_is_returned() {
         let asset = json!({"$schemaRef": "x/synesthetic-asset.schema.json", "name": "n"});
-        let (told, code, requests) = populate(json!({"asset": asset}), false).await;
-        assert_eq!(told, r#"{"ok":true,"asset_id":"7","backend_url":"URL/assets/7"}"#);
+        let (result, code, requests) = populate(json!({"asset": asset}), false).await;
+        assert_eq!(result, r#"{"ok":true,"asset_id":"7","backend_url":"URL/assets/7"}"#);
         assert_eq!(code, None);
         assert!(requests[0].ends_with(&asset.to_string()), "{}", requests[0]);
     }
@@ -283,11 +283,11 @@ mod tests {
             (json!({"asset": {}, "schema": "none"}), "", "schema_not_found"),
             (json!({"asset": {"$schemaRef": "none.json"}}), "", "schema_not_found"),
         ] {
-            let (told, code, requests) = populate(arguments, true).await;
+            let (result, code, requests) = populate(arguments, true).await;
             let expected = format!(
                 r#"{{"ok":false,"reason":"validation_failed","errors":[{{"path":"{path}","msg":"{msg}""#
             );
-            assert!(told.starts_with(&expected), "{told}");
+            assert!(result.starts_with(&expected), "{result}");
             assert_eq!(code, Some(ErrorCode::InvalidRequest));
             assert!(requests.is_empty(), "{requests:?}");
         }
@@ -296,14 +296,14 @@ mod tests {
     #[tokio::test]
     async fn an_unvalidated_asset_is_sent_only_if_the_server_allows_it() {
         let arguments = json!({"asset": {"name": 1}, "validate_first": false});
-        let (told, code, requests) = populate(arguments.clone(), false).await;
+        let (result, code, requests) = populate(arguments.clone(), false).await;
         assert!(
-            told.starts_with(r#"{"ok":false,"reason":"unsupported","detail":"assets are validated"#),
-            "{told}"
+            result.starts_with(r#"{"ok":false,"reason":"unsupported","detail":"assets are validated"#),
+            "{result}"
         );
         assert_eq!((code, requests.len()), (Some(ErrorCode::CapabilityMissing), 0));
-        let (told, code, requests) = populate(arguments, true).await;
-        assert!(told.starts_with(r#"{"ok":true"#), "{told}");
+        let (result, code, requests) = populate(arguments, true).await;
+        assert!(result.starts_with(r#"{"ok":true"#), "{result}");
         assert_eq!((code, requests.len()), (None, 1));
     }
 
@@ -311,17 +311,18 @@ mod tests {
     async fn without_a_backend_nothing_else_is_looked_at() {
         let expected = r#"{"ok":false,"reason":"unsupported","detail":"backend disabled"}"#;
         for arguments in [json!({"asset": {"name": 1}}), json!({"asset": 1, "validate_first": false})] {
-            let told = answer(&assets(None, false), "populate_backend", arguments).await;
-            assert_eq!(told, (expected.into(), Some(ErrorCode::CapabilityMissing)));
+            let result = answer(&assets(None, false), "populate_backend", arguments).await;
+            assert_eq!(result, (expected.into(), Some(ErrorCode::CapabilityMissing)));
         }
     }
 
     #[tokio::test]
     async fn a_refusal_of_the_backend_is_passed_on() {
         let server = Server::start(vec![Reply::json(500, r#"{"detail": "internal error"}"#)]);
-        let told = answer(&assets(Some(server.url()), false), "populate_backend", json!({"asset": {}})).await;
+        let result =
+            answer(&assets(Some(server.url()), false), "populate_backend", json!({"asset": {}})).await;
         let expected = r#"{"ok":false,"reason":"backend_error","status":500,"detail":"internal error"}"#;
-        assert_eq!(told, (expected.into(), Some(ErrorCode::UpstreamFailed)));
+        assert_eq!(result, (expected.into(), Some(ErrorCode::UpstreamFailed)));
     }
 
     #[tokio::test]
@@ -338,12 +339,15 @@ mod tests {
     async fn a_failure_says_what_to_do_next() {
         let assets = assets(Some("http://127.0.0.1:1".into()), false);
         let message = |arguments| failure_message(&assets, "populate_backend", arguments);
-        let told = message(json!({"asset": {"name": 1}})).await;
-        assert!(told.contains("`nested-synesthetic-asset`") && told.contains("/name: 1 is not"), "{told}");
-        let told = message(json!({"asset": {}, "schema": "tune"})).await;
-        assert!(told.contains("the nearest is `tone`"), "{told}");
-        let told = message(json!({"asset": {}})).await;
-        assert!(told.contains("503") && told.contains("network_unreachable"), "{told}");
+        let result = message(json!({"asset": {"name": 1}})).await;
+        assert!(
+            result.contains("`nested-synesthetic-asset`") && result.contains("/name: 1 is not"),
+            "{result}"
+        );
+        let result = message(json!({"asset": {}, "schema": "tune"})).await;
+        assert!(result.contains("the nearest is `tone`"), "{result}");
+        let result = message(json!({"asset": {}})).await;
+        assert!(result.contains("503") && result.contains("network_unreachable"), "{result}");
     }
 
     #[tokio::test]

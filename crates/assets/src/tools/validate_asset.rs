@@ -1,4 +1,4 @@
-//! `validate_asset`: whether an asset matches a schema, and if not, where and why.
+//! `validate_asset`: validates an asset against a schema and lists the errors.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct ValidateAsset(pub(crate) Arc<Assets>);
 pub(crate) struct Input {
     /// The asset: any JSON value.
     asset: Value,
-    /// The name of the schema, as list_schemas gives it.
+    /// The name of the schema, from list_schemas.
     schema: String,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Invalid {
     errors: Vec<Issue>,
 }
 
-// A verdict is an answer, whichever it is.
+// Invalid is a verdict, not a failure of the tool, so `failure` keeps its default.
 impl ToolOutput for Output {}
 
 impl Tool for ValidateAsset {
@@ -64,7 +64,7 @@ impl Tool for ValidateAsset {
     const NAME: &'static str = "validate_asset";
     const TITLE: &'static str = "Validate an asset";
     const DESCRIPTION: &'static str = "Checks an asset against a schema (JSON Schema, formats included) and lists \
-        what is wrong: a JSON pointer to each place and what was expected there. An unknown schema is \
+        what is wrong: a JSON Pointer to each value and what was expected. An unknown schema is \
         `schema_not_found`. Nothing is stored.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
@@ -110,10 +110,10 @@ mod tests {
     }
 
     async fn verdict(asset: Value, schema: &str) -> String {
-        let (told, code) =
+        let (result, code) =
             answer(&assets(), "validate_asset", json!({"asset": asset, "schema": schema})).await;
-        assert_eq!(code, None, "a verdict is an answer: {told}");
-        told
+        assert_eq!(code, None, "a verdict is an answer: {result}");
+        result
     }
 
     const VALID: &str = r#"{"ok":true,"errors":[]}"#;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_invalid_asset_is_told_where_and_why() {
+    async fn an_invalid_asset_gets_errors_that_say_where_and_why() {
         let expected = r#"{"ok":false,"reason":"validation_failed","errors":[{"path":"/a/1","msg":"\"x\" is not of type \"number\"","keyword":"type","schemaPath":"/properties/a/items/type"}]}"#;
         assert_eq!(verdict(json!({"a": [1, "x"]}), "tone").await, expected);
     }
@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_asset_with_a_flood_of_errors_is_told_the_first() {
-        let told = verdict(json!({"a": vec!["x"; 300_000]}), "tone").await;
-        assert!(told.contains(r#""path":"/a/0""#) && told.contains("too large to list"), "{told}");
+    async fn of_too_many_errors_the_first_is_reported() {
+        let result = verdict(json!({"a": vec!["x"; 300_000]}), "tone").await;
+        assert!(result.contains(r#""path":"/a/0""#) && result.contains("too large to list"), "{result}");
     }
 
     #[tokio::test]
-    async fn a_validation_without_end_is_left_when_its_call_ends() {
+    async fn an_endless_validation_is_cancelled_when_its_call_ends() {
         // Each definition asks the next one twice, and so does each branch for the child.
         let mut definitions: serde_json::Map<String, Value> = (0..60)
             .map(|number| {
@@ -185,10 +185,10 @@ mod tests {
         let expected =
             r#"{"ok":false,"reason":"validation_failed","errors":[{"path":"","msg":"schema_not_found"}]}"#;
         assert_eq!(verdict(json!(1), "none").await, expected);
-        let told = verdict(json!(1), "bad").await;
+        let result = verdict(json!(1), "bad").await;
         let expected =
             r#"{"ok":false,"reason":"validation_failed","errors":[{"path":"","msg":"schema_invalid: /type"#;
-        assert!(told.starts_with(expected), "{told}");
+        assert!(result.starts_with(expected), "{result}");
     }
 
     #[tokio::test]
@@ -197,8 +197,8 @@ mod tests {
         for arguments in
             [json!({"schema": "tone"}), json!({"asset": 1}), json!({"asset": 1, "schema": "tone", "x": 1})]
         {
-            let (told, code) = answer(&assets(), "validate_asset", arguments).await;
-            assert_eq!(code, Some(ErrorCode::InvalidRequest), "{told}");
+            let (result, code) = answer(&assets(), "validate_asset", arguments).await;
+            assert_eq!(code, Some(ErrorCode::InvalidRequest), "{result}");
         }
     }
 }
