@@ -347,7 +347,7 @@ fn an_old_that_is_there_more_than_once_is_told_with_all_the_places() {
 fn a_file_that_is_there_is_told_to_be_read_and_edited() {
     let mut agent = Agent::with("main.rs", PROGRAM);
     let lesson = agent.error("CONFLICT", "file.create", json!({"path": "/main.rs", "content": "x"}));
-    lesson.says(&["main.rs is there already", "nothing was done", "read it and edit it", "another name"]);
+    lesson.says(&["main.rs already exists", "nothing was done", "read it and edit it", "another name"]);
     assert_eq!(agent.content(), PROGRAM);
     let read = agent.ok("text.read", json!({"path": "main.rs"}));
     assert_eq!(read["hash"], json!(agent.hash));
@@ -359,7 +359,7 @@ fn a_move_onto_a_file_that_is_there_names_the_place_that_is_taken() {
     let mut agent = Agent::with("main.rs", PROGRAM);
     fs::write(agent.server.path("root/taken.rs"), "x").expect("writes");
     let lesson = agent.error("CONFLICT", "file.move", agent.about(json!({"to": "taken.rs"})));
-    lesson.says(&["taken.rs is there already", "nothing was done", "another name"]);
+    lesson.says(&["taken.rs already exists", "nothing was done", "another name"]);
     agent.ok("file.move", agent.about(json!({"to": "free.rs"})));
 }
 

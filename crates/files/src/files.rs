@@ -1,4 +1,4 @@
-//! The toolset: a store, what must hold of its files, and the tools on them.
+//! The toolset: a store, the rules for its files, and the tools and resources on them.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -36,8 +36,8 @@ pub struct Lines {
 }
 
 impl Files {
-    /// Tools on a store, for files of which the rules hold. `changed` gets each path that a call has changed, or
-    /// has tried to, before the call is answered.
+    /// Tools on a store. `changed` is called with each path that a call changed or tried to change, before its reply
+    /// is sent, so that a search index can see the edit.
     pub fn new(
         store: Arc<dyn Store>,
         rules: Arc<dyn Rules>,
@@ -47,7 +47,7 @@ impl Files {
         Arc::new(Self { store, rules, changed: Box::new(changed), root_name })
     }
 
-    /// Reads lines as `text.read` does, on the terms of a call.
+    /// Reads lines as `text.read` does, with the permissions and deadline of a call.
     pub async fn read_lines(
         self: &Arc<Self>,
         call: &CallContext,
@@ -75,7 +75,7 @@ impl Files {
         vec![Arc::new(ListResources(Arc::clone(self)))]
     }
 
-    /// Does something with the store, where it may take its time; `paths` are what it is done to.
+    /// Runs `work` on a blocking thread; `paths` are the paths that its errors are about.
     pub(crate) async fn with_store<T: Send + 'static>(
         self: &Arc<Self>,
         call: &CallContext,
@@ -96,7 +96,8 @@ impl Files {
         done.await?
     }
 
-    /// Reads a file. A small one that is at hand is read right here: that takes less time than to hand it over.
+    /// Reads a file. A small one in the page cache is read on this thread, which is faster than handing it to a
+    /// blocking thread.
     pub(crate) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         call: &CallContext,
@@ -113,7 +114,7 @@ impl Files {
         self.with_store(call, path.into(), work).await
     }
 
-    /// Refuses a path that begins with the root's own path on this machine, unless that is there again in the root.
+    /// Refuses an absolute path of this machine that points into the root, unless the same path exists inside the root.
     fn refuse_absolute(&self, paths: &Paths, store: &dyn Store, terms: &Terms<'_>) -> Result<(), Fault> {
         for path in std::iter::once(&paths.path).chain(&paths.to) {
             let Some((root, relative)) = self.root_name.split(path.as_str()) else { continue };
@@ -125,11 +126,11 @@ impl Files {
         Ok(())
     }
 
-    /// Does something with the store on the terms of a call.
+    /// Runs `work` with the permissions, rules and cancellation of a call.
     fn on_terms<T>(&self, call: &CallContext, work: impl FnOnce(&dyn Store, &Terms<'_>) -> T) -> T {
         let written = RefCell::new(Vec::new());
         let permit = |verb, path: &WorkspacePath| {
-            // The resolved path, whatever links the caller's path led through.
+            // This is the resolved path, after all links.
             if verb == Verb::Write {
                 written.borrow_mut().push(path.clone());
             }
@@ -146,11 +147,11 @@ impl Files {
 }
 
 impl Files {
-    /// The fault of a file that is not there, with what may have been meant.
+    /// The fault for a missing file, with the nearest existing name.
     fn not_found(&self, path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
         let fault = Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
         let base = self.root_name.base();
-        let hint = format!("file.list shows what lies in a folder; paths are relative to the root, `{base}`");
+        let hint = format!("file.list lists a folder; paths are relative to the root, `{base}`");
         let mut missing = path.clone();
         while let Some((folder, name)) = missing.split_last() {
             match store.names(&folder, terms) {
@@ -171,10 +172,10 @@ impl Files {
     }
 }
 
-/// What a call is about.
+/// The paths of a call.
 pub(crate) struct Paths {
     pub(crate) path: WorkspacePath,
-    /// Where it moves to.
+    /// The target of a move.
     pub(crate) to: Option<WorkspacePath>,
 }
 
@@ -184,7 +185,7 @@ impl From<WorkspacePath> for Paths {
     }
 }
 
-/// The path that a caller wrote.
+/// Parses a caller's path.
 pub(crate) fn path(text: &str) -> Result<WorkspacePath, Fault> {
     WorkspacePath::parse(text).map_err(|problem| {
         Fault::new(ErrorCode::InvalidRequest, format!("the path cannot be used: {problem}"))
@@ -192,28 +193,27 @@ pub(crate) fn path(text: &str) -> Result<WorkspacePath, Fault> {
     })
 }
 
-/// The hash that a caller wrote.
+/// Parses a caller's hash.
 pub(crate) fn hash(text: &str) -> Result<Hash, Fault> {
     Hash::parse(text).ok_or_else(|| {
-        Fault::new(ErrorCode::InvalidRequest, "`hash` is not a hash, which is 64 hexadecimal digits").hint(
-            "text.read, file.read, search and show_file give the hash of a file, and so does every edit",
-        )
+        Fault::new(ErrorCode::InvalidRequest, "`hash` is not a SHA-256 hash of 64 hexadecimal digits")
+            .hint("text.read, file.read, search, show_file and every edit return a file's hash")
     })
 }
 
-/// The fault of a file that has another version. The current hash is told only where the edit itself shows that the
-/// caller knows the content.
-pub(crate) fn stale(found: Hash, is_told: bool) -> Fault {
+/// The fault for a stale hash. The message contains the current hash only if the edit itself shows that the caller
+/// knows the content, so that no caller can overwrite what it has not read.
+pub(crate) fn stale(found: Hash, reveals_hash: bool) -> Fault {
     let changed = "the file has changed since it was read; nothing was done";
-    match is_told {
+    match reveals_hash {
         true => Fault::new(ErrorCode::Conflict, format!("{changed}. Its current hash is {found}"))
-            .hint("read it again; if the lines are still as you gave them, repeat the edit with that hash")
+            .hint("read it again; if the lines are still as you gave them, call again with that hash")
             .details(json!({"currentHash": found.to_string()})),
-        false => Fault::new(ErrorCode::Conflict, changed).hint("read it again and decide anew"),
+        false => Fault::new(ErrorCode::Conflict, changed).hint("read it again before you edit it"),
     }
 }
 
-/// Whether one name may have been meant by the other.
+/// Whether two names are similar enough for a suggestion.
 fn is_alike(name: &str, other: &str) -> bool {
     let (name, other) = (name.to_lowercase(), other.to_lowercase());
     strsim::normalized_damerau_levenshtein(&name, &other) >= 0.6

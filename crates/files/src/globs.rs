@@ -1,17 +1,17 @@
-//! Which paths of a listing are meant, by a glob: files are exactly those that `search` looks at with the same glob.
+//! Filters the paths of a listing by a glob. It selects exactly the files that `search` searches with the same glob.
 
 use ignore::overrides::{Override, OverrideBuilder};
 use pintle_contract::WorkspacePath;
 
-/// A glob as in a `.gitignore`: without a slash it matches names at any depth, and `!` turns it around.
+/// A glob as in a `.gitignore`: without a slash it matches names at any depth, and `!` negates it.
 pub struct Globs {
-    /// For files: a folder stands for all that lies in it.
+    /// For files: the path of a folder matches everything in it.
     files: Override,
-    /// For folders: as it is written.
+    /// For folders: the glob as it is written.
     folders: Override,
-    /// The folder outside of which nothing matches.
+    /// The deepest folder that contains all matches.
     base: WorkspacePath,
-    /// The glob as it counts from the root.
+    /// The glob, relative to the root.
     from_root: String,
 }
 
@@ -31,13 +31,13 @@ impl Globs {
         Ok(Self {
             files: build(&format!("{not}{meant}"))?,
             folders: build(&format!("{not}{written}"))?,
-            // What `!` leaves out lies anywhere.
+            // A negated glob can match anywhere.
             base: if not.is_empty() { base_of(&meant, &written) } else { WorkspacePath::root() },
             from_root: format!("{not}{written}"),
         })
     }
 
-    /// The same glob, which means the same whatever folder is listed.
+    /// The same glob relative to the root, so that it can be used with any other folder.
     pub fn from_root(&self) -> &str {
         &self.from_root
     }
@@ -56,7 +56,7 @@ impl Globs {
         })
     }
 
-    /// Whether anything below a folder may match: one that a glob leaves out takes all with it.
+    /// Whether anything below a folder can match; nothing can below a folder that the glob excludes.
     pub fn admit_content(&self, path: &str) -> bool {
         let folder = WorkspacePath::parse(path).unwrap_or_default();
         (folder.is_within(&self.base) || self.base.is_within(&folder))
@@ -72,7 +72,7 @@ fn has_wildcards(glob: &str) -> bool {
     glob.contains(['*', '?', '[', '{', '\\'])
 }
 
-/// The glob as it counts from the root.
+/// Makes a glob relative to the root.
 fn from_root(glob: &str, folder: &WorkspacePath) -> String {
     let has_slash = glob.trim_end_matches('/').contains('/');
     // What begins with `#` is a remark, unless something stands before it.
@@ -95,7 +95,7 @@ fn is_from_root(glob: &str, folder: &WorkspacePath) -> bool {
     glob.starts_with('/') || rest.is_some_and(|rest| !folder.is_root() && rest.starts_with('/'))
 }
 
-/// The glob for all that lies in a folder, if the given one is the path of a folder.
+/// The glob for all content of a folder, if the given glob is the path of a folder.
 fn stands_for_its_content(
     glob: &str,
     folder: &WorkspacePath,
@@ -114,7 +114,7 @@ fn stands_for_its_content(
     is_meant.then(|| if meant.is_root() { "**".to_owned() } else { format!("/{escaped}/**") })
 }
 
-/// The folder outside of which neither of two globs matches.
+/// The deepest folder that contains all matches of both globs.
 fn base_of(meant: &str, written: &str) -> WorkspacePath {
     let base = |glob: &str| {
         // Without a slash it matches at any depth.

@@ -9,24 +9,24 @@ use sha2::{Digest, Sha256};
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// The hash of bytes at hand.
+    /// The hash of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Reads a hash as it is written: 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         let decoded = base16ct::mixed::decode(text, &mut bytes).ok()?;
         (decoded.len() == bytes.len()).then_some(Self(bytes))
     }
 
-    /// The hash as it is stored.
+    /// The raw bytes of the hash, for storing it.
     pub(crate) fn to_bytes(self) -> [u8; 32] {
         self.0
     }
 
-    /// A hash as it was stored.
+    /// A hash from its raw bytes.
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -44,17 +44,17 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// Hashes bytes as they come.
+/// Computes a hash incrementally.
 #[derive(Clone, Default)]
 pub struct Hasher(Sha256);
 
 impl Hasher {
-    /// Takes more bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The hash of all of them.
+    /// The hash of all added bytes.
     pub fn finish(self) -> Hash {
         Hash(self.0.finalize().into())
     }

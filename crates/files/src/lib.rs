@@ -1,5 +1,5 @@
-//! The files toolset: reading and editing, with a hash that guards every change and paths that cannot leave the
-//! root.
+//! The files toolset: reads and edits files. Every change is a compare-and-swap on the file's hash, every write is
+//! atomic, and no path can leave the root.
 
 mod fault;
 mod files;
@@ -19,4 +19,6 @@ pub use files::{Files, Lines};
 pub use globs::Globs;
 pub use hash::{Hash, Hasher};
 pub use local::{Durability, LocalFolder};
-pub use store::{Entry, Found, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms, Wanted};
+pub use store::{
+    Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms, TreeEntries, TreeFilter,
+};

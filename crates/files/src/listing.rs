@@ -1,4 +1,4 @@
-//! What lies in a folder, in the order in which people look for it, and what lies below it, in the order of paths.
+//! Lists a folder, folders first, or a tree, sorted by path, and cuts a long tree where a next call can continue.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 use crate::{
     files::{Files, Paths},
     globs::Globs,
-    store::{Entry, Found, Kind, Store, StoreError, Terms, Wanted},
+    store::{Entry, Kind, Store, StoreError, Terms, TreeEntries, TreeFilter},
 };
 
-/// How many entries of a tree are listed.
-const MOST: usize = 1000;
+/// The most entries of a tree in one reply.
+const MAX_ENTRIES: usize = 1000;
 
 /// The entries of a folder, or of a tree.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Listing {
-    /// Of a folder: folders first, then all else, each sorted by name. Of a tree: sorted by path.
+    /// Of a folder: folders first, then the rest, each sorted by name. Of a tree: sorted by path.
     entries: Vec<Listed>,
-    /// Set if a tree has more entries than these.
+    /// True if a tree has more entries than these.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     truncated: bool,
@@ -41,7 +41,7 @@ struct Listed {
     /// Its name; in a tree its path, from the root of the workspace.
     name: String,
     r#type: Type,
-    /// In bytes; 0 for what is not a file.
+    /// In bytes; 0 if not a file.
     size: u64,
 }
 
@@ -54,7 +54,7 @@ enum Type {
     Other,
 }
 
-/// The arguments of a call that goes on.
+/// The arguments of the call that continues.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct Next {
@@ -70,7 +70,7 @@ struct Next {
     ignored: bool,
 }
 
-/// What is listed and all else is not.
+/// Lists only this type.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnlyType {
@@ -87,10 +87,10 @@ impl OnlyType {
     }
 }
 
-/// How a folder is listed.
+/// The options of a listing.
 #[derive(Clone, Default)]
-pub(crate) struct Asked {
-    /// How many levels. With this or a glob it is a tree.
+pub(crate) struct ListOptions {
+    /// How many levels. With a depth or a glob the listing is a tree.
     pub(crate) depth: Option<u32>,
     pub(crate) glob: Option<String>,
     pub(crate) only: Option<OnlyType>,
@@ -105,7 +105,7 @@ impl ToolOutput for Listing {
 }
 
 impl Listing {
-    /// The names of the folders among them.
+    /// The names of the folders in the listing.
     pub(crate) fn folders(&self) -> impl Iterator<Item = &str> {
         let folders = self.entries.iter().filter(|entry| matches!(entry.r#type, Type::Folder));
         folders.map(|entry| entry.name.as_str())
@@ -125,20 +125,20 @@ pub(crate) async fn list(
     files: &Arc<Files>,
     call: &CallContext,
     path: WorkspacePath,
-    asked: Asked,
+    options: ListOptions,
 ) -> Result<Listing, Fault> {
     let root_name = files.root_name().clone();
     let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
-        if let Some(glob) = &asked.glob {
+        if let Some(glob) = &options.glob {
             refuse_absolute(&root_name, glob, store, terms)?;
         }
-        if asked.depth.is_some() || asked.glob.is_some() {
-            return tree(store, &paths.path, &asked, terms);
+        if options.depth.is_some() || options.glob.is_some() {
+            return tree(store, &paths.path, &options, terms);
         }
         let mut entries = store.list(&paths.path, terms)?;
-        entries.retain(|entry| asked.only.is_none_or(|only| only.kind() == entry.kind));
-        let place = |entry: &Entry| (entry.kind != Kind::Folder, entry.name.clone());
-        entries.sort_by_cached_key(place);
+        entries.retain(|entry| options.only.is_none_or(|only| only.kind() == entry.kind));
+        let folders_first = |entry: &Entry| (entry.kind != Kind::Folder, entry.name.clone());
+        entries.sort_by_cached_key(folders_first);
         Ok(Listing::new(entries))
     };
     files.with_store(call, path.into(), work).await
@@ -147,10 +147,10 @@ pub(crate) async fn list(
 fn tree(
     store: &dyn Store,
     path: &WorkspacePath,
-    asked: &Asked,
+    options: &ListOptions,
     terms: &Terms<'_>,
 ) -> Result<Listing, StoreError> {
-    let globs = match &asked.glob {
+    let globs = match &options.glob {
         None => None,
         Some(glob) => {
             let is_folder = |path: &WorkspacePath| store.is_folder(path, terms);
@@ -158,35 +158,36 @@ fn tree(
         }
     };
     let find = |depth: Option<u32>, counts_all: bool| {
-        let kind = asked.only.map(OnlyType::kind);
-        let (globs, ignored) = (globs.as_ref(), asked.ignored);
-        let wanted = Wanted { depth, globs, kind, ignored, most: MOST + 1, counts_all };
-        store.tree(path, &wanted, terms)
+        let kind = options.only.map(OnlyType::kind);
+        let (globs, ignored) = (globs.as_ref(), options.ignored);
+        let filter = TreeFilter { depth, globs, kind, ignored, most: MAX_ENTRIES + 1, counts_all };
+        store.tree(path, &filter, terms)
     };
-    let Found { mut entries, total } = find(asked.depth, true)?;
-    if entries.len() <= MOST {
+    let TreeEntries { mut entries, total } = find(options.depth, true)?;
+    if entries.len() <= MAX_ENTRIES {
         return Ok(Listing::new(entries));
     }
     let next = |path: &str, depth: Option<u32>| Next {
         path: path.to_owned(),
         depth,
         glob: globs.as_ref().map(|globs| globs.from_root().to_owned()),
-        r#type: asked.only,
-        ignored: asked.ignored,
+        r#type: options.only,
+        ignored: options.ignored,
     };
-    // How many levels below the folder something lies.
+    // How many levels a path is below the folder.
     let level = |path_below: &str| {
         let below = path_below.strip_prefix(path.as_str()).unwrap_or(path_below).trim_start_matches('/');
         below.split('/').filter(|name| !name.is_empty()).count() as u32
     };
-    let left = |level: u32| asked.depth.map(|depth| depth.saturating_sub(level).max(1));
-    // All of fewer levels says more than a part of all: whoever sees every folder can go on in any of them.
-    let shows_folders = globs.is_none() && !matches!(asked.only, Some(OnlyType::File));
-    if let (true, Some(depth)) = (shows_folders, asked.depth) {
+    let left = |level: u32| options.depth.map(|depth| depth.saturating_sub(level).max(1));
+    // All entries of fewer levels help more than some entries of all levels: the caller sees every folder and can
+    // continue in any of them.
+    let shows_folders = globs.is_none() && !matches!(options.only, Some(OnlyType::File));
+    if let (true, Some(depth)) = (shows_folders, options.depth) {
         let mut fitting = None;
         for depth in 1..depth.min(DEEPEST) {
             let fewer = find(Some(depth), false)?.entries;
-            if fewer.len() > MOST {
+            if fewer.len() > MAX_ENTRIES {
                 break;
             }
             fitting = Some((depth, fewer));
@@ -198,15 +199,15 @@ fn tree(
         }
     }
     let folder_of = |entry: &Entry| entry.name.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
-    let stopped_in = entries.get(MOST).map(folder_of).unwrap_or_default();
-    entries.truncate(MOST);
+    let stopped_in = entries.get(MAX_ENTRIES).map(folder_of).unwrap_or_default();
+    entries.truncate(MAX_ENTRIES);
     let next = match level(&stopped_in) {
-        // The same call would stop at the same entry. The folder's own entries are listed without a limit.
+        // The same call would stop at the same entry again. A plain listing of the folder has no limit.
         0 => Next {
             path: path.as_str().to_owned(),
             depth: None,
             glob: None,
-            r#type: asked.only,
+            r#type: options.only,
             ignored: false,
         },
         level => next(&stopped_in, left(level)),
@@ -214,10 +215,10 @@ fn tree(
     Ok(Listing::part(entries, total, Some(next)))
 }
 
-/// No path has more names.
+/// The most levels that a path can have.
 const DEEPEST: u32 = 4096;
 
-/// Refuses a glob that begins with the root's own path on this machine, unless that is there again in the root.
+/// Refuses an absolute glob of this machine that points into the root, unless the same path exists inside the root.
 fn refuse_absolute(
     root_name: &RootName,
     glob: &str,
@@ -235,7 +236,7 @@ fn refuse_absolute(
 
 fn bad_glob(problem: &ignore::Error) -> Fault {
     Fault::new(ErrorCode::InvalidRequest, format!("the glob cannot be used: {problem}"))
-        .hint("write it as in .gitignore, such as `*.rs` or `src/**/*.{ts,tsx}`; a character that is meant as it stands goes in brackets, such as `[[]`")
+        .hint("write it as in .gitignore, such as `*.rs` or `src/**/*.{ts,tsx}`; put a literal special character in brackets, such as `[[]`")
 }
 
 impl From<Entry> for Listed {

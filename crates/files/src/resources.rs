@@ -1,4 +1,4 @@
-//! `list://{+path}`: what lies in a folder, by address.
+//! `list://{+path}`: the entries of a folder as an MCP resource.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources,
 
 use crate::{
     files::{self, Files},
-    listing::{self, Asked, Listing},
+    listing::{self, ListOptions, Listing},
 };
 
 const MIME_TYPE: &str = "application/json";
 
 pub(crate) struct ListResources(pub(crate) Arc<Files>);
 
-/// The folder that an address names.
+/// The folder that a URI names.
 fn path_of(rest: &str) -> Result<WorkspacePath, Fault> {
     files::path(&decode_address(rest)?)
 }
@@ -45,15 +45,15 @@ impl Resources for ListResources {
     fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
         Box::pin(async move {
             let path = path_of(rest)?;
-            let listing = listing::list(&self.0, call, path, Asked::default()).await?;
+            let listing = listing::list(&self.0, call, path, ListOptions::default()).await?;
             let text = call.compute(move |_| serde_json::to_string(&listing)).await?;
             let text = text.map_err(|error| Fault::internal(error.to_string()))?;
             Ok(ResourceContent { mime_type: MIME_TYPE, text })
         })
     }
 
-    /// The folders whose path starts like that, each ready for the next name to be typed behind it. They are put
-    /// into the address as they are, so what looks encoded has to be.
+    /// The folders whose path begins with the prefix, each with a final slash so that the next name can follow. Clients
+    /// insert them into the URI as they are, so `%` is encoded here.
     fn complete<'a>(&'a self, call: &'a CallContext, prefix: &'a str) -> Boxed<'a, Vec<String>> {
         Box::pin(async move {
             let Ok(prefix) = decode_address(prefix) else { return Vec::new() };
@@ -64,15 +64,15 @@ impl Resources for ListResources {
             let Ok(path) = WorkspacePath::parse(folder) else { return Vec::new() };
             let finish = |names: Vec<&str>| -> Vec<String> {
                 let names = names.into_iter().filter(|name| name.starts_with(beginning));
-                // A name that cannot stand in a path leads nowhere.
+                // A name that is not valid in a path cannot be opened.
                 let names = names.filter(|name| path.join(name).is_some());
                 names.map(|name| format!("{folder}{name}/").replace('%', "%25")).collect()
             };
             if !call.caller().scopes().may_read(&path) {
                 return finish(call.caller().scopes().ways_from(&path));
             }
-            // A folder that is not there has nothing to complete with.
-            let listing = listing::list(&self.0, call, path.clone(), Asked::default()).await;
+            // A folder that cannot be listed has no completions.
+            let listing = listing::list(&self.0, call, path.clone(), ListOptions::default()).await;
             finish(listing.iter().flat_map(Listing::folders).collect())
         })
     }

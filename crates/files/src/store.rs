@@ -1,7 +1,6 @@
-//! Where files are kept, as the tools see it: bytes, versions, and changes that happen whole or not at all.
+//! The storage interface of the tools: bytes, versions (hashes) and atomic changes.
 //!
-//! Nothing here speaks of descriptors or folders on a disk: a store of objects with conditional writes can
-//! do the same.
+//! Nothing here depends on file descriptors or a disk, so an object store with conditional writes could implement it.
 
 use std::io;
 
@@ -9,22 +8,22 @@ use pintle_contract::{Fault, Verb, WorkspacePath};
 
 use crate::{globs::Globs, hash::Hash};
 
-/// Something that holds files.
+/// Storage for files, with compare-and-swap changes.
 pub trait Store: Send + Sync + 'static {
-    /// Opens a file to be read.
+    /// Opens a file for reading.
     fn open(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Box<dyn Source>, StoreError>;
 
-    /// The content of a small file, if it can be had without waiting for anything. None says nothing about the file:
-    /// whoever gets it opens it.
+    /// The content of a small file, if it can be read without blocking. `None` says nothing about the file; call
+    /// [`Store::open`] then.
     fn read_at_once(&self, _path: &WorkspacePath, _terms: &Terms<'_>) -> Option<Vec<u8>> {
         None
     }
 
-    /// Creates a file, and the folders that it lies in.
+    /// Creates a file, and its missing parent folders.
     fn create(&self, path: &WorkspacePath, content: &[u8], terms: &Terms<'_>) -> Result<Hash, StoreError>;
 
-    /// Changes a file if it still has the expected version: `plan` reads it, says which version it has and
-    /// what is to change. Of several that expect the same version, one succeeds.
+    /// Compare-and-swap: changes a file if it still has the expected version. `plan` reads the file and returns the
+    /// version that it found and the change. Of several writers that expect the same version, exactly one succeeds.
     fn swap(
         &self,
         path: &WorkspacePath,
@@ -36,7 +35,7 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a file if it still has the expected version.
     fn remove(&self, path: &WorkspacePath, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError>;
 
-    /// Moves a file if it still has the expected version and nothing is at the other path.
+    /// Moves a file if it still has the expected version and nothing exists at `to`.
     fn rename(
         &self,
         path: &WorkspacePath,
@@ -45,31 +44,35 @@ pub trait Store: Send + Sync + 'static {
         terms: &Terms<'_>,
     ) -> Result<(), StoreError>;
 
-    /// What lies directly in a folder, in no order.
+    /// The direct entries of a folder, in no order.
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError>;
 
-    /// What lies in a folder and below it, in the order of the bytes of the paths, which are the names of the entries.
-    /// Links are not followed, and `.git` is left out.
-    fn tree(&self, path: &WorkspacePath, wanted: &Wanted<'_>, terms: &Terms<'_>)
-    -> Result<Found, StoreError>;
+    /// The entries of a folder at every depth, named by path and sorted by the bytes of the path. Links are not
+    /// followed, and `.git` is skipped.
+    fn tree(
+        &self,
+        path: &WorkspacePath,
+        filter: &TreeFilter<'_>,
+        terms: &Terms<'_>,
+    ) -> Result<TreeEntries, StoreError>;
 
-    /// Whether there is a folder, for all that whoever asks may know.
+    /// Whether the path is a folder that the caller may read.
     fn is_folder(&self, path: &WorkspacePath, terms: &Terms<'_>) -> bool;
 
-    /// Some of the names in a folder, for those who look for one that is not there.
+    /// Some of the names in a folder, for suggesting one that is near a missing name.
     fn names(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<String>, StoreError>;
 }
 
 /// The bytes of one version of a file, which can be read more than once.
 pub trait Source {
-    /// How many there are.
+    /// The number of bytes.
     fn size(&self) -> u64;
 
-    /// Reads bytes from an offset on; fewer than asked for only at the end.
+    /// Reads bytes at an offset; returns fewer than fit into the buffer only at the end.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
-/// Bytes at hand.
+/// Bytes in memory.
 impl Source for Vec<u8> {
     fn size(&self) -> u64 {
         self.len() as u64
@@ -83,7 +86,7 @@ impl Source for Vec<u8> {
     }
 }
 
-/// What is to become of a file.
+/// A planned change of a file.
 pub struct Plan {
     /// The version that was read.
     pub found: Hash,
@@ -91,29 +94,29 @@ pub struct Plan {
     pub change: Result<Splice, Fault>,
 }
 
-/// Takes bytes out of a file and puts others in their place.
+/// Replaces a range of bytes with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Splice {
-    /// Where.
+    /// The offset of the range.
     pub start: u64,
-    /// How many bytes are taken out.
+    /// How many bytes are removed.
     pub removed: u64,
-    /// What is put in.
+    /// The bytes that are inserted there.
     pub inserted: Vec<u8>,
 }
 
-/// What lies in a folder.
+/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name. Bytes that are no text are shown as `\u{fffd}`.
+    /// Its name, or its path in a tree. Bytes that are not UTF-8 are shown as `\u{fffd}`.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// How many bytes a file has.
+    /// The size of a file in bytes; 0 for anything else.
     pub size: u64,
 }
 
-/// What a thing in a folder is. A link is what it leads to, if that lies in the root.
+/// The kind of an entry. A link has the kind of its target, if that is in the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A folder.
@@ -124,51 +127,51 @@ pub enum Kind {
     Other,
 }
 
-/// Which entries of a tree are meant.
-pub struct Wanted<'a> {
-    /// How many levels below the folder; 1 is what lies directly in it. None is all.
+/// Which entries of a tree are returned.
+pub struct TreeFilter<'a> {
+    /// How many levels below the folder; 1 is its direct entries. None is all levels.
     pub depth: Option<u32>,
     /// Only paths that match.
     pub globs: Option<&'a Globs>,
-    /// Only what is of this kind.
+    /// Only entries of this kind.
     pub kind: Option<Kind>,
-    /// Also what rules such as those of a `.gitignore` leave out.
+    /// Whether to include what ignore rules such as those of a `.gitignore` exclude.
     pub ignored: bool,
-    /// How many entries at most: the first of them.
+    /// The most entries that are returned: the first ones.
     pub most: usize,
-    /// Goes on counting where that many are found.
+    /// Whether to count all entries even after that many were found.
     pub counts_all: bool,
 }
 
-/// What was found of a tree.
+/// The entries of a tree, up to the filter's limit.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct TreeEntries {
     /// The entries, sorted by path.
     pub entries: Vec<Entry>,
     /// How many there are, as far as they were counted.
     pub total: u64,
 }
 
-/// What whoever asks may do, and what must hold.
+/// The conditions of one call: its permissions, the rules for content, and cancellation.
 pub struct Terms<'a> {
-    /// Whether the resolved path may be touched.
+    /// Checks that the caller may use the resolved path.
     pub permit: &'a dyn Fn(Verb, &WorkspacePath) -> Result<(), Fault>,
-    /// What must hold of the content of a file, by its path: before and after a change.
+    /// The rules that the content of a changed file has to keep.
     pub rules: &'a dyn Rules,
-    /// Whether nobody waits for the result any more.
+    /// Whether the call was cancelled or is past its deadline.
     pub has_ended: &'a dyn Fn() -> bool,
-    /// Asked once, when all is ready and the change would be seen in the next step: whether it may happen. After
-    /// a yes it does, and its caller is told so.
+    /// The point of no return: called once, right before the change becomes visible. If it returns true the change
+    /// happens and the caller gets its result, even if the call is cancelled afterwards.
     pub commit: &'a dyn Fn() -> bool,
 }
 
-/// What must hold of the content of files.
+/// Rules for the content of files, such as bindings to schemas.
 pub trait Rules: Send + Sync {
-    /// Whether anything is to be checked at a path.
+    /// Whether any rule applies to a path.
     fn apply_to(&self, path: &WorkspacePath) -> bool;
 
-    /// Whether the new content may stand there; `before` is what stands there now. When `has_ended` says so,
-    /// nobody waits for the verdict, and it is worth nothing.
+    /// Validates new content; `before` is the current content. When `has_ended` returns true the call was cancelled,
+    /// and the verdict must not be used.
     fn judge(
         &self,
         path: &WorkspacePath,
@@ -181,7 +184,7 @@ pub trait Rules: Send + Sync {
     fn may_change(&self, path: &WorkspacePath) -> Result<(), Fault>;
 }
 
-/// Everything may stand everywhere.
+/// No rules: any content is allowed everywhere.
 pub struct NoRules;
 
 impl Rules for NoRules {
@@ -204,52 +207,52 @@ impl Rules for NoRules {
     }
 }
 
-/// Why a store did not do what it was asked to.
+/// Why an operation of a store failed.
 #[derive(Debug)]
 pub enum StoreError {
-    /// There is nothing at that path.
+    /// Nothing exists at that path.
     NotFound,
-    /// There is a folder, where a file is meant.
+    /// The path is a folder, and a file was expected.
     IsFolder,
-    /// There is a file, where a folder is meant.
+    /// The path is a file, and a folder was expected.
     IsFile,
-    /// The way leads through something that is not a folder.
+    /// The path passes through something that is not a folder.
     NotFolder,
-    /// It is neither a file nor a folder.
+    /// The path is neither a file nor a folder.
     Special,
-    /// A link on the way leads out of the root, or in a circle.
+    /// A link in the path leaves the root or forms a loop.
     Escapes,
-    /// There is something already.
+    /// Something already exists at that path.
     Exists,
-    /// The file has another version.
+    /// The file has another version: this one.
     Stale(Hash),
-    /// Somebody changed the file while it was being used.
+    /// Another program changed the file during the operation.
     Changed,
-    /// The same, and what they saved could not go back to its name. It has this one now.
+    /// The same, and that program's version could not get its name back. It was kept under this name.
     Kept(String),
     /// Another program has the file open for writing.
     InUse,
-    /// Another program holds the lock on the folder: the process, where the system tells.
+    /// Another program holds the lock on the folder: its process id, if the system reports it.
     Locked(Option<u32>),
-    /// What the path leads to changes again and again.
-    Unsteady,
-    /// A file cannot move there in one step.
+    /// The target of the path keeps changing.
+    KeepsChanging,
+    /// The target is on another file system, so the move cannot be atomic.
     OtherFileSystem,
-    /// A name on the way is longer than the store can hold.
+    /// A name in the path is too long for the file system.
     NameTooLong,
-    /// Something that is not the store's has the name that it needs for a change.
+    /// Something foreign has the name of the temporary file that a change needs.
     Blocked,
-    /// The name is one that the store keeps for itself.
+    /// The name is reserved for temporary files.
     Reserved,
-    /// Something is wrong with the other path of a move.
+    /// An error at the target path of a move.
     Target(Box<StoreError>),
-    /// It must not happen.
+    /// A permission or a rule refused it.
     Refused(Fault),
-    /// Nobody waits for it any more.
+    /// The call was cancelled or is past its deadline.
     Ended,
-    /// The change was made, but the system could not say that it is on the disk.
+    /// The change was made, but its fsync failed, so it may not survive a power failure.
     NotDurable(io::Error),
-    /// The system would not.
+    /// Any other I/O error.
     Io(io::Error),
 }
 

@@ -1,4 +1,4 @@
-//! A folder on this machine as a store: what can be reached, and what becomes of files that several change.
+//! The local store: which paths can be reached, and what happens to files that several writers change.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ fn path(text: &str) -> WorkspacePath {
     WorkspacePath::parse(text).expect("a path")
 }
 
-/// Both ways of keeping paths inside.
+/// Both implementations of path resolution: the kernel's and the portable one.
 fn stores(root: &Path) -> [LocalFolder; 2] {
     [LocalFolder::open(root).expect("opens"), LocalFolder::open_portably(root).expect("opens")]
 }
@@ -195,7 +195,7 @@ fn of_many_with_the_same_hash_exactly_one_wins() {
 }
 
 #[test]
-fn nothing_outside_is_reached_while_a_folder_and_a_link_change_places() {
+fn nothing_outside_is_reached_while_a_folder_and_a_link_are_exchanged() {
     const TRIES: usize = 3000;
     let folder = tempfile::tempdir().expect("a folder");
     let (root, outside) = (folder.path().join("root"), folder.path().join("outside"));
@@ -263,7 +263,7 @@ fn a_move_makes_folders_and_replaces_nothing() {
 fn an_edit_keeps_who_may_use_a_file_and_what_is_noted_on_it() {
     use rustix::fs::{XattrFlags, getxattr, setxattr};
 
-    /// An access list in the kernel's words: owner, one user, group, mask, others.
+    /// An ACL in the kernel's format: owner, one user, group, mask, others.
     fn access(user: u16, group: u16, mask: u16) -> Vec<u8> {
         let entries: [(u16, u16, u32); 5] = [
             (1, 6, u32::MAX),

@@ -1,4 +1,4 @@
-//! The table of paths once more, against both ways of keeping paths inside: with the kernel's help and without.
+//! The table of paths against both implementations of path resolution: the kernel's and the portable one.
 
 #[path = "../../../tests/paths/world.rs"]
 mod world;
@@ -46,7 +46,7 @@ fn append(
 fn code(error: &StoreError) -> &'static str {
     match error {
         StoreError::NotFound => "NOT_FOUND",
-        StoreError::Exists | StoreError::Unsteady => "CONFLICT",
+        StoreError::Exists | StoreError::KeepsChanging => "CONFLICT",
         StoreError::Stale(_) => "stale",
         StoreError::Refused(_) => "refused",
         StoreError::Ended => "ended",
@@ -101,11 +101,11 @@ impl World {
                     return Err(format!("{done:?} instead of {code} ({piece})"));
                 }
             }
-            Expected::Done(place) => {
-                let old = fs::read(self.root.join(place)).unwrap_or_default();
+            Expected::Done(target) => {
+                let old = fs::read(self.root.join(target)).unwrap_or_default();
                 let (hash, moved) = match deed {
                     Deed::MoveTo => (Hash::of(b"in plain\n"), PathBuf::from("plain")),
-                    _ => (Hash::of(&old), Path::new(place).with_file_name("moved")),
+                    _ => (Hash::of(&old), Path::new(target).with_file_name("moved")),
                 };
                 let moved = moved.to_str().expect("text");
                 let found = self.try_to(deed, &case.path, hash, moved)?;
@@ -113,7 +113,7 @@ impl World {
                     return Err(format!("{found:?} was read"));
                 }
                 let there = tree(&self.root);
-                if there != after(self.inside_before.clone(), deed, place, NEW, moved) {
+                if there != after(self.inside_before.clone(), deed, target, NEW, moved) {
                     return Err("the root is not as it should be".into());
                 }
                 restore(&self.root, &there, &self.inside_before);

@@ -1,5 +1,4 @@
-//! What lies in a folder and below it: the rules that leave files out are ripgrep's, and nothing is reached that should
-//! not be.
+//! Listing a tree: the ignore rules are ripgrep's, and nothing out of scope or outside the root is reached.
 
 use std::{
     cell::Cell,
@@ -10,24 +9,24 @@ use std::{
 
 use ignore::{WalkBuilder, overrides::OverrideBuilder};
 use pintle_contract::{ErrorCode, Fault, Verb, WorkspacePath};
-use pintle_files::{Entry, Globs, Kind, LocalFolder, NoRules, Store, StoreError, Terms, Wanted};
+use pintle_files::{Entry, Globs, Kind, LocalFolder, NoRules, Store, StoreError, Terms, TreeFilter};
 use proptest::{prelude::*, sample::select};
 
 fn path(text: &str) -> WorkspacePath {
     WorkspacePath::parse(text).expect("a path")
 }
 
-/// Both ways of keeping paths inside.
+/// Both implementations of path resolution: the kernel's and the portable one.
 fn stores(root: &Path) -> [LocalFolder; 2] {
     [LocalFolder::open(root).expect("opens"), LocalFolder::open_portably(root).expect("opens")]
 }
 
-const ALL: Wanted<'static> =
-    Wanted { depth: None, globs: None, kind: None, ignored: false, most: usize::MAX, counts_all: false };
+const ALL: TreeFilter<'static> =
+    TreeFilter { depth: None, globs: None, kind: None, ignored: false, most: usize::MAX, counts_all: false };
 
-fn tree(store: &LocalFolder, folder: &str, wanted: &Wanted<'_>) -> Vec<Entry> {
+fn tree(store: &LocalFolder, folder: &str, filter: &TreeFilter<'_>) -> Vec<Entry> {
     let terms = Terms { permit: &|_, _| Ok(()), rules: &NoRules, has_ended: &|| false, commit: &|| true };
-    store.tree(&path(folder), wanted, &terms).expect("a tree").entries
+    store.tree(&path(folder), filter, &terms).expect("a tree").entries
 }
 
 fn names(entries: &[Entry]) -> Vec<&str> {
@@ -127,7 +126,7 @@ fn rules_above_a_folder_count_in_it_and_those_above_the_root_do_not() {
     }
     for store in stores(&root) {
         assert_eq!(names(&tree(&store, "sub", &ALL)), ["sub/.ignore", "sub/a.rs", "sub/kept.log"]);
-        let all = tree(&store, "sub", &Wanted { ignored: true, ..ALL });
+        let all = tree(&store, "sub", &TreeFilter { ignored: true, ..ALL });
         assert_eq!(all.len(), 6, "{:?}", names(&all));
         // A folder that was asked for by its name is listed, whatever the rules say of it.
         assert_eq!(names(&tree(&store, "sub/skipped", &ALL)), ["sub/skipped/x"]);
@@ -176,7 +175,7 @@ fn links_are_shown_as_what_they_lead_to_and_never_entered() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_rules_holds_nobody_up() {
+fn a_named_pipe_instead_of_an_ignore_file_does_not_block() {
     let folder = tempfile::tempdir().expect("a folder");
     let made = std::process::Command::new("mkfifo").arg(folder.path().join(".ignore")).status();
     assert!(made.expect("runs").success());
@@ -243,7 +242,7 @@ fn a_folder_with_more_entries_than_are_held_is_listed_whole_and_in_order() {
     assert!(names.is_sorted_by(|one, other| one.as_bytes() < other.as_bytes()));
     // A dot comes before a slash.
     assert_eq!((names[0], names[1], names[2]), ("large", "large.txt", "large/0"));
-    let some = tree(&store, "", &Wanted { most: 3, ..ALL });
+    let some = tree(&store, "", &TreeFilter { most: 3, ..ALL });
     assert_eq!(some, entries[..3]);
 }
 
@@ -257,7 +256,7 @@ fn only_what_matches_is_listed_to_the_depth_that_was_asked_for() {
     let globs = |glob: &str| Globs::new(glob, &path(""), |path| path.as_str() == "src").expect("a glob");
     let found = |glob: &str, depth, kind| -> Vec<String> {
         let globs = globs(glob);
-        let entries = tree(&store, "", &Wanted { depth, globs: Some(&globs), kind, ..ALL });
+        let entries = tree(&store, "", &TreeFilter { depth, globs: Some(&globs), kind, ..ALL });
         entries.into_iter().map(|entry| entry.name).collect()
     };
     assert_eq!(found("*.rs", None, None), ["a.rs", "src/b.rs", "src/deep/d.rs"]);
@@ -265,6 +264,6 @@ fn only_what_matches_is_listed_to_the_depth_that_was_asked_for() {
     assert_eq!(found("src", None, Some(Kind::File)), ["src/b.rs", "src/c.md", "src/deep/d.rs"]);
     assert_eq!(found("src", None, Some(Kind::Folder)), ["src", "src/deep"]);
     assert_eq!(found("!*.rs", None, None), ["docs", "docs/e.md", "src", "src/c.md", "src/deep"]);
-    let folders = tree(&store, "", &Wanted { kind: Some(Kind::Folder), depth: Some(1), ..ALL });
+    let folders = tree(&store, "", &TreeFilter { kind: Some(Kind::Folder), depth: Some(1), ..ALL });
     assert_eq!(names(&folders), ["docs", "src"]);
 }

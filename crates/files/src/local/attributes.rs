@@ -1,4 +1,4 @@
-//! What says who may use a file, and what people have noted on it.
+//! Copies a file's access control list and extended attributes to the file that replaces it.
 
 use std::fs::File;
 
@@ -10,19 +10,19 @@ use rustix::{
 use super::mark;
 use crate::store::StoreError;
 
-/// Who may use a file, besides what its mode says.
-const ACCESS: &str = "system.posix_acl_access";
+/// The extended attribute that holds the POSIX access control list (ACL).
+const ACL: &str = "system.posix_acl_access";
 
-/// Gives a new file a mode, and the attributes of another file. What cannot be kept on the new file is left out, unless
-/// others could use it then who could not use the old one.
+/// Copies the mode and the extended attributes of a file to the new one. An attribute that cannot be copied is skipped,
+/// unless that would let others use the new file who could not use the old one.
 pub(super) fn copy(from: &File, to: &File, mode: Mode) -> Result<(), StoreError> {
-    // A folder may say who is to have access to what is made in it. That was meant for new files.
-    if names(to).iter().any(|name| name == ACCESS) {
-        fremovexattr(to, ACCESS)?;
+    // The new file may have inherited a default ACL from its folder, which is meant for new files only.
+    if names(to).iter().any(|name| name == ACL) {
+        fremovexattr(to, ACL)?;
     }
     rustix::fs::fchmod(to, mode)?;
     for name in names(from) {
-        let is_access = name == ACCESS;
+        let is_access = name == ACL;
         if !is_access && (!name.starts_with("user.") || name == mark::ATTRIBUTE) {
             continue;
         }
@@ -34,7 +34,7 @@ pub(super) fn copy(from: &File, to: &File, mode: Mode) -> Result<(), StoreError>
     Ok(())
 }
 
-/// The names of a file's attributes; none where there can be none.
+/// The names of a file's extended attributes; none on file systems without them.
 fn names(file: &File) -> Vec<String> {
     let mut buffer = Vec::new();
     let list = sized(&mut buffer, |buffer| flistxattr(file, buffer)).unwrap_or_default();
@@ -47,7 +47,7 @@ fn value(file: &File, name: &str) -> Result<Vec<u8>, Errno> {
     sized(&mut buffer, |buffer| fgetxattr(file, name, buffer)).map(<[u8]>::to_vec)
 }
 
-/// Asks with a small buffer, and with a larger one as long as that is too small.
+/// Calls `ask` with growing buffers until the result fits.
 fn sized(buffer: &mut Vec<u8>, ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<&[u8], Errno> {
     const MOST: usize = 64 << 10;
     buffer.resize(256, 0);

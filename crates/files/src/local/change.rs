@@ -1,5 +1,5 @@
-//! What the changes of a store have in common: rules are asked, nothing is overwritten unseen, and nothing is left of a
-//! change that was refused.
+//! The parts that all changes share: content rules are checked, nothing is overwritten that the caller has not seen, and
+//! a refused change is rolled back.
 
 use std::os::fd::AsFd;
 
@@ -18,11 +18,11 @@ use crate::{
     store::{Source, Splice, StoreError, Terms},
 };
 
-/// The largest file that rules are applied to.
-pub(super) const JUDGED: u64 = 8 << 20;
+/// The largest file whose content is checked against rules; a larger one under a rule cannot be changed.
+pub(super) const MAX_CHECKED_BYTES: u64 = 8 << 20;
 
 impl LocalFolder {
-    /// Moves a file that was reached to another path.
+    /// Moves a file to another path, with its folder locked by `reached`.
     pub(super) fn move_reached(
         &self,
         reached: &Reached,
@@ -36,14 +36,14 @@ impl LocalFolder {
             {
                 return Err(link_stays(path).into());
             }
-            let ruled = ruled(terms, to, resolved);
-            if ruled.is_empty() {
+            let paths_with_rules = paths_with_rules(terms, to, resolved);
+            if paths_with_rules.is_empty() {
                 return Ok(());
             }
-            let content = judgeable(&reached.source, terms)?;
-            ruled.iter().try_for_each(|path| judge(terms, path, None, &content))
+            let content = content_to_check(&reached.source, terms)?;
+            paths_with_rules.iter().try_for_each(|path| check_rules(terms, path, None, &content))
         })?;
-        // Within one folder the lock is this call's own.
+        // If both are in one folder, this call already holds its lock.
         if let Some(lock) = Lock::try_take(&folder) {
             leftover::sweep(&lock, &self.warn);
         }
@@ -51,22 +51,22 @@ impl LocalFolder {
         commit(terms)?;
         rename_to_new((&reached.lock, &reached.name), (&folder, name))?;
         made.keep();
-        // Somebody who knows nothing of the lock may have put another file there in the last instant.
+        // A program that does not use the lock may have replaced the file at the last instant.
         if reached.leads_to.is_none()
             && let Err(changed) = reached.source.version.check_renamed(&folder, name)
         {
-            // If the name has been taken since, that file is the newer one, and this one stays where it was moved to.
+            // Undo the move. If the old name was taken in the meantime, that file is newer, and this one stays at the target.
             return Err(match rename_to_new((&folder, name), (&reached.lock, &reached.name)) {
                 Ok(()) => changed,
                 Err(_) => self.warn_of_kept(&reached.lock, StoreError::Kept(to.to_string())),
             });
         }
-        self.durability.settle_change(&folder)?;
-        self.durability.settle_change(&reached.lock)
+        self.durability.sync_change(&folder)?;
+        self.durability.sync_change(&reached.lock)
     }
 }
 
-/// Sees that nothing has a name. That it stays so until the end is for the system to see.
+/// Refuses a name that exists. The final rename checks again, atomically.
 pub(super) fn refuse_taken(folder: impl AsFd, name: &str) -> Result<(), StoreError> {
     match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => Err(StoreError::IsFolder),
@@ -75,8 +75,8 @@ pub(super) fn refuse_taken(folder: impl AsFd, name: &str) -> Result<(), StoreErr
     }
 }
 
-/// The paths whose rules hold for a change: the one that was named, and the resolved one.
-pub(super) fn ruled<'a>(
+/// The paths of a change that have rules: the caller's path and the resolved one.
+pub(super) fn paths_with_rules<'a>(
     terms: &Terms<'_>,
     named: &'a WorkspacePath,
     resolved: &'a WorkspacePath,
@@ -89,36 +89,38 @@ pub(super) fn ruled<'a>(
     paths
 }
 
-/// Asks the rules of a path whether a file may be changed so.
-pub(super) fn judge(
+/// Validates new content against the rules of a path.
+pub(super) fn check_rules(
     terms: &Terms<'_>,
     path: &WorkspacePath,
     before: Option<&[u8]>,
     after: &[u8],
 ) -> Result<(), StoreError> {
     let verdict = terms.rules.judge(path, before, after, terms.has_ended);
-    // A verdict that was broken off counts for nothing.
+    // The verdict of a cancelled validation must not be used.
     if (terms.has_ended)() { Err(StoreError::Ended) } else { Ok(verdict?) }
 }
 
-/// The content of a file that rules are to be asked about.
-pub(super) fn judgeable(source: &OpenFile, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
-    if source.size() > JUDGED { Err(too_large()) } else { source.whole(terms) }
+/// The content of a file for the rules.
+pub(super) fn content_to_check(source: &OpenFile, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
+    if source.size() > MAX_CHECKED_BYTES { Err(too_large()) } else { source.read_all(terms) }
 }
 
-/// The refusal of a file that is too large for rules.
+/// The refusal of a file that is too large to be checked.
 pub(super) fn too_large() -> StoreError {
-    let message = format!("a file that is bound to a schema may have {} MiB at most", JUDGED >> 20);
+    let message =
+        format!("a file that is bound to a schema must not be larger than {} MiB", MAX_CHECKED_BYTES >> 20);
     StoreError::Refused(Fault::new(ErrorCode::InvalidRequest, message))
 }
 
 fn link_stays(path: &WorkspacePath) -> Fault {
-    let message = format!("{path} is a link, which leads elsewhere from another folder; nothing was done");
+    let message =
+        format!("{path} is a link that would point elsewhere from another folder; nothing was done");
     Fault::new(ErrorCode::InvalidRequest, message)
-        .hint("move the file that it leads to, or give the link another name in its folder")
+        .hint("move its target instead, or rename the link within its folder")
 }
 
-/// Writes what a splice makes of a source, and returns its hash.
+/// Writes the source with the splice applied to the temporary file, and returns the hash of the result.
 pub(super) fn write_spliced(
     source: &OpenFile,
     splice: &Splice,
@@ -130,9 +132,9 @@ pub(super) fn write_spliced(
         hasher.update(bytes);
         temporary.write(bytes)
     };
-    source.hand_on(0, splice.start, terms, &mut write)?;
+    source.for_each_chunk(0, splice.start, terms, &mut write)?;
     write(&splice.inserted)?;
     let rest = splice.start + splice.removed;
-    source.hand_on(rest, source.size().saturating_sub(rest), terms, &mut write)?;
+    source.for_each_chunk(rest, source.size().saturating_sub(rest), terms, &mut write)?;
     Ok(hasher.finish())
 }

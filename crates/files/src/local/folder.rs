@@ -1,4 +1,4 @@
-//! What lies in a folder.
+//! Reads the entries of one folder.
 
 use std::os::fd::OwnedFd;
 
@@ -25,7 +25,7 @@ pub(super) fn entries(
         let Ok(stat) = stat else { continue };
         let own = (FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0));
         let (kind, size) = match own.0 {
-            // Looked at only through the root, so that nothing is told of what lies outside it or out of scope.
+            // The target is resolved through the root only, so that nothing outside it or out of scope is revealed.
             FileType::Symlink => match path.as_ref().and_then(|path| root.follow_link(path)) {
                 Some((target, kind, size)) if may_read(&target, terms) => (kind, size),
                 _ => own,
@@ -53,7 +53,7 @@ pub(super) fn names(
     Ok(found.filter_map(|found| Some(shown(&found, real, terms)?.0)).collect())
 }
 
-/// The name and the path of an entry that whoever asks may know of. Not every name can stand in a path.
+/// The name of an entry that the caller may see, and its path if the name is valid in a path.
 fn shown(
     found: &DirEntry,
     real: &WorkspacePath,
@@ -66,7 +66,7 @@ fn shown(
     }
     let path = real.join(&name);
     let is_shown = path.as_ref().is_none_or(|path| may_read(path, terms));
-    // What is written differently is another name.
+    // A path that normalizes to another name would be another entry.
     let path = path.filter(|_| name.as_bytes() == bytes);
     is_shown.then_some((name, path))
 }

@@ -1,8 +1,8 @@
-//! The rules that leave files out of a tree, as ripgrep and `search` have them: those of `.rgignore`, `.ignore`,
-//! `.gitignore` and `.git/info/exclude`, in this order, the deepest folder first, and last the user's own for git.
+//! Ignore rules for listing a tree, the same as in ripgrep and `search`: those of `.rgignore`, `.ignore`,
+//! `.gitignore` and `.git/info/exclude`, in this order, the deepest folder first, and last the user's global git excludes.
 //!
-//! The files that hold them are read through the root like any other, so none lies outside. That is the difference to a
-//! search, which follows a link to such a file, and the `.git` of a linked worktree, wherever they lead.
+//! Ignore files are opened beneath the root like any other file. In that it differs from a search, which follows a link
+//! to an ignore file, and the `.git` file of a linked worktree, even out of the root.
 
 use std::{ffi::OsStr, os::fd::OwnedFd, os::unix::ffi::OsStrExt, path::Path};
 
@@ -20,13 +20,13 @@ use crate::store::Source;
 /// The rules of a folder and of all above it, up to the root.
 pub(super) struct IgnoreRules<'a> {
     root: &'a Root,
-    /// The root's first.
+    /// The root comes first.
     folders: Vec<FolderRules>,
     is_below_repository: bool,
     of_user: Gitignore,
 }
 
-/// The rules that lie in one folder.
+/// The rules of one folder.
 struct FolderRules {
     /// By descending precedence.
     by_kind: [Option<Gitignore>; KINDS],
@@ -34,7 +34,7 @@ struct FolderRules {
 }
 
 const KINDS: usize = 4;
-/// From here on they are git's, and count only in a repository.
+/// From this index on the files are git's, and apply only in a repository.
 const FIRST_OF_GIT: usize = 2;
 const FILES: [&str; KINDS] = [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"];
 
@@ -44,7 +44,7 @@ impl<'a> IgnoreRules<'a> {
         Self { root, folders: Vec::new(), is_below_repository: is_below_repository(root), of_user }
     }
 
-    /// Adds the rules of the next folder on the way down.
+    /// Adds the rules of the next folder while descending.
     pub(super) fn enter(&mut self, folder: &OwnedFd, path: &WorkspacePath) {
         let is_there = |name: &str| rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let is_repository = is_there(".git") || is_there(".jj");
@@ -55,13 +55,13 @@ impl<'a> IgnoreRules<'a> {
         self.folders.push(FolderRules { by_kind, is_repository });
     }
 
-    /// Takes the rules of the last folder away.
+    /// Removes the rules of the last folder.
     pub(super) fn leave(&mut self) {
         self.folders.pop();
     }
 
-    /// Whether what lies in the last folder by this name is left out.
-    pub(super) fn leave_out(&self, folder: &WorkspacePath, name: &[u8], is_folder: bool) -> bool {
+    /// Whether an entry of the last folder is ignored.
+    pub(super) fn ignores(&self, folder: &WorkspacePath, name: &[u8], is_folder: bool) -> bool {
         let mut path = format!("{folder}/").into_bytes();
         path.extend_from_slice(name);
         let path = Path::new(OsStr::from_bytes(&path));
@@ -86,7 +86,7 @@ impl<'a> IgnoreRules<'a> {
     }
 
     fn read(&self, folder: &WorkspacePath, name: &str) -> Option<Gitignore> {
-        /// Nobody writes so many rules; what comes after them does not count.
+        /// How many bytes of an ignore file are read.
         const MOST: usize = 1 << 20;
         let path = WorkspacePath::parse(&format!("{folder}/{name}")).ok()?;
         let file = OpenFile::new(self.root.open_any(&path).ok()?.0).ok()?;
@@ -96,8 +96,8 @@ impl<'a> IgnoreRules<'a> {
         for line in
             bytes[..count].strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes[..count]).split(|b| *b == b'\n')
         {
-            // As ripgrep reads them: what comes after a line that is not UTF-8 does not count, and a line that is no
-            // rule is passed over.
+            // As in ripgrep, everything after a line that is not UTF-8 is ignored, and a line that is not a valid
+            // rule is skipped.
             let Ok(line) = std::str::from_utf8(line) else { break };
             let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(line));
         }
@@ -105,7 +105,7 @@ impl<'a> IgnoreRules<'a> {
     }
 }
 
-/// Whether a folder above the root holds a repository. Only that is asked of it: no rules come from there.
+/// Whether the root is inside a repository. No rules are read from above the root.
 fn is_below_repository(root: &Root) -> bool {
     let is_repository = |folder: &Path| [".git", ".jj"].iter().any(|name| folder.join(name).exists());
     root.real_path().is_ok_and(|root| root.ancestors().skip(1).any(is_repository))
@@ -122,6 +122,6 @@ mod tests {
         let mut rules = IgnoreRules::new(&root);
         let path = WorkspacePath::root();
         rules.enter(&root.open_folder(&path).expect("opens").0, &path);
-        assert!(!rules.leave_out(&path, b"any", false));
+        assert!(!rules.ignores(&path, b"any", false));
     }
 }

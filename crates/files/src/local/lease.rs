@@ -1,4 +1,4 @@
-//! Other programs' writes into a file, kept waiting while the file is replaced.
+//! Read leases (`F_SETLEASE`): they keep other programs from opening a file for writing while it is replaced.
 //!
 //! A program that saves by writing into the file, instead of renaming a new one over it, opens the file first and
 //! writes a moment later. If the file was replaced in between, the write goes into a file that no longer has a name. Linux
@@ -17,27 +17,27 @@ use rustix::io::Errno;
 
 use crate::store::StoreError;
 
-/// Sets the signal that tells of a program that waits. The crate `libc` does not name it.
+/// `F_SETSIG` sets the signal that reports a waiting program. The crate `libc` does not define it.
 const F_SETSIG: c_int = 10;
 
-/// How long a program that has the file open for writing may take to close it. A save takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for a program that has the file open for writing. A save takes milliseconds.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A read lease on a file, returned when dropped.
 pub(super) struct Lease<'a>(&'a File);
 
 impl<'a> Lease<'a> {
-    /// Takes a lease on a file that is open for reading only. Nothing is given where there is none to be had: on a file
+    /// Takes a lease on a file that is open for reading only. Returns `None` where leases are not available: for a file
     /// of another user, and on file systems without leases. While another program has the file open for writing this
-    /// waits for a moment; `go_on` is asked whether to.
+    /// waits up to [`LEASE_TIMEOUT`]; `go_on` can stop the waiting with an error.
     pub(super) fn take(
         file: &'a File,
         go_on: impl Fn() -> Result<(), StoreError>,
     ) -> Result<Option<Self>, StoreError> {
         const FIRST: Duration = Duration::from_micros(50);
         const LONGEST: Duration = Duration::from_millis(5);
-        // By default the system tells of a waiting program by a signal that ends the process. This one is ignored
-        // unless a program asks for it.
+        // By default the kernel reports a waiting program by SIGIO, which would kill this process. SIGURG is ignored
+        // by default.
         if control(file, F_SETSIG, libc::SIGURG).is_err() {
             return Ok(None);
         }
@@ -49,7 +49,7 @@ impl<'a> Lease<'a> {
                 Err(_) => return Ok(None),
             }
             go_on()?;
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > LEASE_TIMEOUT {
                 return Err(StoreError::InUse);
             }
             std::thread::sleep(pause);
@@ -57,8 +57,8 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// Whether a program is waiting to write into the file.
-    pub(super) fn is_wanted(&self) -> bool {
+    /// Whether a program is waiting to open the file for writing (a lease break).
+    pub(super) fn is_breaking(&self) -> bool {
         !control(self.0, libc::F_GETLEASE, 0).is_ok_and(|lease| lease == libc::F_RDLCK)
     }
 }

@@ -1,4 +1,4 @@
-//! What a writer that was killed has left in a folder.
+//! Recovery after a writer that was killed: removes or keeps what it left in a folder.
 
 use std::{
     fs::File,
@@ -11,32 +11,32 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat};
 use super::{
     lock::Lock,
     mark::{self, Replaced},
-    temporary::{BORN, rename_to_new},
+    temporary::{JUST_CREATED, rename_to_new},
 };
 use crate::{
     hash::{Hash, Hasher},
     store::StoreError,
 };
 
-/// Takes warnings for people.
+/// Logs a warning for the operator.
 pub(super) type Warn = dyn Fn(&str) + Send + Sync;
 
-/// What lies under the name of temporary files, whose writer is dead.
+/// What has the name of the temporary file after its writer died.
 enum Leftover {
-    /// The file that it was writing.
+    /// The file that the writer had not finished.
     Unfinished,
-    /// The file that it had replaced, as the caller knew it; the new one still has its mark.
+    /// The old file, which the writer had just replaced; the new file still has its mark.
     Replaced(File),
-    /// Something else. Perhaps another program's save, taken from this name.
+    /// Anything else, perhaps a save of another program for the file of this name.
     Foreign(Option<(String, File)>),
 }
 
-/// Cleans up after a writer that was killed. The lock is held, so nobody is writing now. Only what is provably the
-/// writer's own is deleted; anything else gets a visible name.
+/// Cleans up after a writer that was killed. The caller holds the folder's lock, so no other writer is active. Only a
+/// file that is provably Pintle's own is deleted; anything else is renamed to a visible name.
 pub(super) fn sweep(folder: &Lock, warn: &Warn) {
-    // Nearly always there is nothing, and one question is enough to know.
+    // Nearly always nothing is left, and one system call is enough to know.
     let Ok(stat) = rustix::fs::statat(folder, NAME, AtFlags::SYMLINK_NOFOLLOW) else { return };
-    let from = match judge(folder, &stat) {
+    let from = match classify(folder, &stat) {
         Leftover::Unfinished => return delete(folder),
         Leftover::Replaced(new) => {
             delete(folder);
@@ -48,15 +48,15 @@ pub(super) fn sweep(folder: &Lock, warn: &Warn) {
             Some(name)
         }
     };
-    // If it cannot be renamed it stays, and whoever needs the name is told.
+    // If it cannot be renamed it stays, and the next write in this folder fails with `Blocked`.
     if let Ok(kept) = keep(folder, from.as_deref()) {
         let path = shown_path(folder);
-        let text = "something that is not provably Pintle's own had the name of unfinished files in";
-        warn(&format!("{text} {path}; it is now {kept}, to be looked at and removed by a person"));
+        let text = "something that is not provably Pintle's own had the name of temporary files in";
+        warn(&format!("{text} {path}; it is now {kept}: check it and remove it"));
     }
 }
 
-/// Gives what has the name of temporary files a visible one beside the file that it belongs to, and returns that name.
+/// Renames what has the name of temporary files to a visible name next to the file it belongs to; returns that name.
 pub(super) fn keep(folder: &Lock, name: Option<&str>) -> Result<String, StoreError> {
     const LONGEST: usize = 255;
     const MOST: usize = 100_000;
@@ -73,13 +73,13 @@ pub(super) fn keep(folder: &Lock, name: Option<&str>) -> Result<String, StoreErr
     Err(StoreError::Blocked)
 }
 
-/// As much of a name as has room in so many bytes.
+/// The longest beginning of a name that fits into `most` bytes.
 fn beginning(name: &str, most: usize) -> &str {
     let end = (0..=most.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
     &name[..end.unwrap_or_default()]
 }
 
-/// A folder's path, for people.
+/// A folder's path, for messages.
 pub(super) fn shown_path(folder: &Lock) -> String {
     handle_path(folder)
         .map_or_else(|_| "a folder of the workspace".to_owned(), |path| path.display().to_string())
@@ -89,13 +89,13 @@ fn delete(folder: &Lock) {
     let _ = rustix::fs::unlinkat(folder, NAME, AtFlags::empty());
 }
 
-fn judge(folder: &Lock, stat: &Stat) -> Leftover {
+fn classify(folder: &Lock, stat: &Stat) -> Leftover {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Leftover::Foreign(None);
     }
     let size = u64::try_from(stat.st_size).unwrap_or_default();
-    // A temporary file is created empty, with a mode that other programs do not give to files, and marked right after.
-    if size == 0 && Mode::from_raw_mode(stat.st_mode).contains(BORN) {
+    // A temporary file is created empty, with the sticky bit, which other programs do not set, and marked right after.
+    if size == 0 && Mode::from_raw_mode(stat.st_mode).contains(JUST_CREATED) {
         return Leftover::Unfinished;
     }
     let Ok(file) = open_file_in(folder, NAME.as_bytes()) else { return Leftover::Foreign(None) };
@@ -110,7 +110,7 @@ fn judge(folder: &Lock, stat: &Stat) -> Leftover {
     }
 }
 
-/// Finds the file that was put in the place of another one by a writer that could not take its mark off any more.
+/// Finds the file that replaced another one, but whose writer died before it could remove the mark.
 fn find_marked(folder: &Lock) -> Option<(String, File, Option<Replaced>)> {
     for found in Dir::read_from(folder).ok()?.filter_map(Result::ok) {
         let is_file = matches!(found.file_type(), FileType::RegularFile | FileType::Unknown);

@@ -1,4 +1,4 @@
-//! One writer at a time in a folder.
+//! The lock on a folder (`flock`), which allows one writer at a time, across processes.
 
 use std::{
     io,
@@ -13,16 +13,16 @@ use rustix::{
 
 use crate::store::StoreError;
 
-/// How long a call waits for a lock. Others hold it for the time that a write takes; whoever holds it longer is a program
-/// that locks folders for reasons of its own.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a call waits for a lock. A writer holds it only for the time of one write; a program that holds it longer
+/// locks folders for reasons of its own.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The lock on a folder, held while this lives. It is the open folder itself that is locked, so writers with
-/// nothing else in common meet here; a writer that dies lets go of it.
+/// The lock on a folder, released when dropped. The open folder itself is locked, so all servers on this folder share
+/// the lock whatever their state folders, and the kernel releases it when a writer dies.
 pub(super) struct Lock(OwnedFd);
 
 impl Lock {
-    /// Waits for the lock, as long as anybody waits for the result and not for ever.
+    /// Waits for the lock until it is free, the call is cancelled, or [`LOCK_TIMEOUT`] has passed.
     pub(super) fn take(folder: OwnedFd, has_ended: &dyn Fn() -> bool) -> Result<Self, StoreError> {
         const FIRST: Duration = Duration::from_micros(50);
         const LONGEST: Duration = Duration::from_millis(5);
@@ -36,7 +36,7 @@ impl Lock {
             if has_ended() {
                 return Err(StoreError::Ended);
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > LOCK_TIMEOUT {
                 return Err(StoreError::Locked(holder(&folder)));
             }
             std::thread::sleep(pause);
@@ -44,7 +44,7 @@ impl Lock {
         }
     }
 
-    /// The lock, if nobody has it.
+    /// Takes the lock if it is free.
     pub(super) fn try_take(folder: &OwnedFd) -> Option<Self> {
         let own = reopen(folder).ok()?;
         flock(&own, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -52,21 +52,21 @@ impl Lock {
     }
 }
 
-/// The same folder, opened once more: a lock belongs to what was opened, and copies of a handle share it.
+/// Opens the same folder again, because a `flock` belongs to the open file description, which duplicates share.
 fn reopen(folder: &OwnedFd) -> io::Result<OwnedFd> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?)
 }
 
-/// The process that holds the lock on a folder, where the system tells.
+/// The process that holds the lock on a folder, from `/proc/locks`, if the system has it.
 fn holder(folder: &OwnedFd) -> Option<u32> {
     let stat = rustix::fs::fstat(folder).ok()?;
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     holder_among(&locks, (major(stat.st_dev), minor(stat.st_dev)), stat.st_ino)
 }
 
-/// Reads lines such as `1: FLOCK  ADVISORY  WRITE 1234 08:02:131077 0 EOF`. Those who wait have `->` before the kind.
+/// Reads lines such as `1: FLOCK  ADVISORY  WRITE 1234 08:02:131077 0 EOF`. Waiting processes have `->` before the kind.
 fn holder_among(locks: &str, device: (u32, u32), inode: u64) -> Option<u32> {
     let file = format!("{:02x}:{:02x}:{inode}", device.0, device.1);
     let mut found = locks.lines().filter_map(|line| {
@@ -76,7 +76,7 @@ fn holder_among(locks: &str, device: (u32, u32), inode: u64) -> Option<u32> {
             _ => None,
         }
     });
-    // The system gives 0 for a process that this one cannot see.
+    // The kernel reports 0 for a process of another namespace.
     found.find(|process| *process != 0)
 }
 

@@ -1,10 +1,10 @@
-//! The mark by which a temporary file is known as Pintle's own.
+//! The mark (an extended attribute) that proves that a temporary file is Pintle's own.
 //!
 //! A writer that is killed leaves a file under the name of temporary files. That may be what the writer was writing, the
 //! file that it had just replaced, or, if another program had saved in that instant, that program's save. Only the
-//! first two may be deleted, and nobody is left to say which one it is. So the writer notes it on the file that it writes,
-//! in an attribute: the number of that file's inode, which a copy of the file does not have, and the size and hash of the
-//! file that it is to replace. The attribute is taken off when the file has its name.
+//! first two may be deleted, and the dead writer cannot say which one it is. So a writer records it on the file that it
+//! writes, in an attribute: the number of that file's inode, which a copy of the file does not have, and the size and hash of the
+//! file that it is to replace. The attribute is removed when the file has its final name.
 
 use std::{
     fs::{File, Metadata},
@@ -15,28 +15,28 @@ use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr};
 
 use crate::hash::Hash;
 
-/// The attribute. It is short, so that it fits into the inode.
+/// The name of the attribute. It is short so that the attribute fits into the inode.
 pub(super) const ATTRIBUTE: &str = "user.pintle";
 
-/// What a temporary file is to replace.
+/// The file that a temporary file is going to replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Replaced {
     pub(super) size: u64,
     pub(super) hash: Hash,
 }
 
-/// Marks a file as Pintle's own. File systems without attributes cannot keep the mark: what is left there by a writer that
-/// was killed is not provably its own.
+/// Marks a file as Pintle's own. On file systems without extended attributes there is no mark, and what a killed writer
+/// leaves there counts as foreign.
 pub(super) fn set(file: &File, own: &Metadata, replaced: Option<Replaced>) {
     let _ = fsetxattr(file, ATTRIBUTE, &encode(own.ino(), replaced), XattrFlags::empty());
 }
 
-/// Takes the mark off.
+/// Removes the mark.
 pub(super) fn clear(file: &File) {
     let _ = fremovexattr(file, ATTRIBUTE);
 }
 
-/// The mark of a file, unless it was copied from another one.
+/// Reads the mark of a file; none if the attribute was copied from another file.
 pub(super) fn get(file: &File) -> Option<Option<Replaced>> {
     let mut buffer = [0; LENGTH + 1];
     let count = fgetxattr(file, ATTRIBUTE, &mut buffer[..]).ok()?;
@@ -44,7 +44,7 @@ pub(super) fn get(file: &File) -> Option<Option<Replaced>> {
     (inode == file.metadata().ok()?.ino()).then_some(replaced)
 }
 
-/// An inode's number, a size and a hash.
+/// The length of a mark: inode number, size and hash.
 const LENGTH: usize = 8 + 8 + 32;
 
 fn encode(inode: u64, replaced: Option<Replaced>) -> Vec<u8> {

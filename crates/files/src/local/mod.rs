@@ -1,10 +1,11 @@
-//! A folder on this machine as a store.
+//! A store in a local folder.
 //!
-//! The folder is held open, and everything below it is reached through that handle: the kernel resolves each
-//! path and refuses to leave. No path is ever put together as text and opened again by its name from outside.
+//! The folder is kept open, and everything below it is opened relative to that handle (`openat2` with
+//! `RESOLVE_BENEATH`): the kernel resolves each path and refuses to leave the root. No absolute path is ever built as
+//! text and opened by name.
 //!
-//! A file is changed by writing a **temporary file** beside it and renaming it into place. Writers lock the
-//! folder that holds the file, so that of two who expect the same version one wins, also between processes.
+//! A file is changed by writing a **temporary file** next to it and exchanging the two by an atomic rename. Writers lock
+//! the parent folder, so that of two that expect the same version exactly one wins, across processes, too.
 //!
 //! A **link** is followed when a file is read or edited: what it leads to is edited, in its own folder. Removing and
 //! moving act on the name that was given, so there the link itself goes. Of a file with several **hard links** an
@@ -38,7 +39,10 @@ use rustix::{
 };
 
 use self::{
-    change::{JUDGED, judge, judgeable, refuse_taken, ruled, too_large, write_spliced},
+    change::{
+        MAX_CHECKED_BYTES, check_rules, content_to_check, paths_with_rules, refuse_taken, too_large,
+        write_spliced,
+    },
     leftover::Warn,
     lock::Lock,
     mark::Replaced,
@@ -49,7 +53,7 @@ use self::{
 };
 use crate::{
     hash::Hash,
-    store::{Entry, Found, Plan, Source, Store, StoreError, Terms, Wanted},
+    store::{Entry, Plan, Source, Store, StoreError, Terms, TreeEntries, TreeFilter},
 };
 
 /// A folder on this machine.
@@ -59,27 +63,27 @@ pub struct LocalFolder {
     warn: Box<Warn>,
 }
 
-/// Whether a change is on the disk when it is done.
+/// Whether a change is on disk (fsync) when its call returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// It is, also if the power fails in the next instant.
+    /// Yes: every change is synced and survives a power failure.
     #[default]
     Synced,
-    /// It will be, when the system finds the time. Changes are whole or not at all, unless the power fails.
+    /// No: the system writes it later. Changes are still atomic, except after a power failure.
     Eventual,
 }
 
 impl Durability {
-    fn settle(self, file: impl AsFd) -> Result<(), StoreError> {
+    fn sync(self, file: impl AsFd) -> Result<(), StoreError> {
         match self {
             Self::Synced => Ok(rustix::fs::fsync(file)?),
             Self::Eventual => Ok(()),
         }
     }
 
-    /// The same for the folder of a change that others can see already.
-    fn settle_change(self, folder: impl AsFd) -> Result<(), StoreError> {
-        self.settle(folder).map_err(|error| match error {
+    /// Syncs the folder of a change that is already visible; an error means that it is not durable.
+    fn sync_change(self, folder: impl AsFd) -> Result<(), StoreError> {
+        self.sync(folder).map_err(|error| match error {
             StoreError::Io(error) => StoreError::NotDurable(error),
             error => error,
         })
@@ -87,24 +91,24 @@ impl Durability {
 }
 
 impl LocalFolder {
-    /// Opens the folder.
+    /// Opens the folder as a store.
     pub fn open(path: &Path) -> io::Result<Self> {
         Root::open(path).and_then(Self::new)
     }
 
-    /// Opens the folder in the way that works without the kernel's help.
+    /// Opens the folder with path resolution in user space, for systems without `openat2`.
     pub fn open_portably(path: &Path) -> io::Result<Self> {
         Root::open_portably(path).and_then(Self::new)
     }
 
     fn new(root: Root) -> io::Result<Self> {
-        // A root that may be passed through, but not listed, is of no use here.
+        // A root that can be traversed but not listed is refused.
         root.open_folder(&WorkspacePath::root())?;
         Ok(Self { root, durability: Durability::default(), warn: Box::new(|_| {}) })
     }
 
-    /// That nothing is there is told only to those who would be told that something is: a link on the way may
-    /// have led to where they may not look.
+    /// Reports "not found" only to callers who may read the resolved path, so that a link cannot be used to probe for
+    /// files out of scope; others get the refusal.
     fn unless_hidden(
         &self,
         error: StoreError,
@@ -119,7 +123,7 @@ impl LocalFolder {
         }
     }
 
-    /// Opens a folder whose entries whoever asks may know, and returns its resolved path.
+    /// Opens a folder that the caller may read, and returns its resolved path.
     fn open_to_list(
         &self,
         path: &WorkspacePath,
@@ -127,7 +131,7 @@ impl LocalFolder {
     ) -> Result<(OwnedFd, WorkspacePath), StoreError> {
         let (folder, resolved) = match self.root.open_folder(path) {
             Err(Errno::NOTDIR) => {
-                // Either it is a file, or something on the way to it is.
+                // Either it is a file, or something in the path is.
                 let (resolved, kind, _) = self.root.follow_link(path).ok_or(StoreError::NotFolder)?;
                 (terms.permit)(Verb::Read, &resolved)?;
                 return Err(match kind {
@@ -141,13 +145,13 @@ impl LocalFolder {
         Ok((folder, resolved))
     }
 
-    /// The same folder, with another promise.
+    /// Sets the durability of changes.
     #[must_use]
     pub fn with_durability(self, durability: Durability) -> Self {
         Self { durability, ..self }
     }
 
-    /// The same folder; `warn` is given what a person should know, one line at a time.
+    /// Sets the function that logs warnings for the operator, one line each.
     #[must_use]
     pub fn with_warnings(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { warn: Box::new(warn), ..self }
@@ -158,7 +162,7 @@ impl LocalFolder {
         if let StoreError::Kept(name) = &error {
             let path = leftover::shown_path(lock);
             (self.warn)(&format!(
-                "a program saved a file in {path} in the instant that it was being changed, and the file system did not let that save go back to its name; it is now {name}"
+                "another program saved a file in {path} while it was being changed, and that version could not get its name back; it is now {name}"
             ));
         }
         error
@@ -183,19 +187,21 @@ impl Store for LocalFolder {
 
     fn create(&self, path: &WorkspacePath, content: &[u8], terms: &Terms<'_>) -> Result<Hash, StoreError> {
         let (folder, name, made) = self.reach_new(path, terms, &|resolved| {
-            ruled(terms, path, resolved).iter().try_for_each(|path| judge(terms, path, None, content))
+            paths_with_rules(terms, path, resolved)
+                .iter()
+                .try_for_each(|path| check_rules(terms, path, None, content))
         })?;
         let lock = Lock::take(folder, terms.has_ended)?;
         leftover::sweep(&lock, &self.warn);
         refuse_taken(&lock, name)?;
         let mut temporary = Temporary::create(&lock)?;
         temporary.write(content)?;
-        let placed = temporary.put_new(name, self.durability, terms);
-        // What may be there already stays, also where nobody can say that it is on the disk.
-        if let Ok(()) | Err(StoreError::NotDurable(_)) = placed {
+        let created = temporary.rename_new(name, self.durability, terms);
+        // The new folders stay if the file is visible, even if its sync failed.
+        if let Ok(()) | Err(StoreError::NotDurable(_)) = created {
             made.keep();
         }
-        placed?;
+        created?;
         Ok(Hash::of(content))
     }
 
@@ -207,7 +213,7 @@ impl Store for LocalFolder {
         terms: &Terms<'_>,
     ) -> Result<Hash, StoreError> {
         let Reached { path: resolved, name, lock, mut source, .. } = self.reach_file(path, terms)?;
-        // Replacing a file needs no right to write it, but somebody who took that right away meant it.
+        // A rename needs no write permission on the file itself, but a read-only file must not be changed.
         rustix::fs::accessat(&lock, &name, Access::WRITE_OK, AtFlags::EACCESS)?;
         source.unmark()?;
         let before = source.file.metadata()?;
@@ -219,11 +225,13 @@ impl Store for LocalFolder {
         let replaced = Replaced { size: source.size(), hash: found };
         let mut temporary = Temporary::like(&lock, &source.file, &before, replaced)?;
         let hash = write_spliced(&source, &splice, &mut temporary, terms)?;
-        let ruled = ruled(terms, path, &resolved);
-        if !ruled.is_empty() {
-            let (old, new) =
-                (judgeable(&source, terms)?, temporary.read_back(JUDGED)?.ok_or_else(too_large)?);
-            ruled.iter().try_for_each(|path| judge(terms, path, Some(&old), &new))?;
+        let paths_with_rules = paths_with_rules(terms, path, &resolved);
+        if !paths_with_rules.is_empty() {
+            let (old, new) = (
+                content_to_check(&source, terms)?,
+                temporary.read_back(MAX_CHECKED_BYTES)?.ok_or_else(too_large)?,
+            );
+            paths_with_rules.iter().try_for_each(|path| check_rules(terms, path, Some(&old), &new))?;
         }
         let replaced = temporary.replace(&name, &source, self.durability, terms);
         replaced.map_err(|error| self.warn_of_kept(&lock, error))?;
@@ -241,7 +249,7 @@ impl Store for LocalFolder {
                 rustix::fs::unlinkat(&reached.lock, &reached.name, AtFlags::empty())?;
             }
         }
-        self.durability.settle_change(&reached.lock)
+        self.durability.sync_change(&reached.lock)
     }
 
     fn rename(
@@ -270,11 +278,11 @@ impl Store for LocalFolder {
     fn tree(
         &self,
         path: &WorkspacePath,
-        wanted: &Wanted<'_>,
+        filter: &TreeFilter<'_>,
         terms: &Terms<'_>,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<TreeEntries, StoreError> {
         let (folder, resolved) = self.open_to_list(path, terms)?;
-        let walk = TreeWalk { root: &self.root, warn: &self.warn, wanted, terms };
+        let walk = TreeWalk { root: &self.root, warn: &self.warn, filter, terms };
         walk.run(folder, resolved, path)
     }
 
@@ -290,12 +298,12 @@ impl Store for LocalFolder {
     }
 }
 
-/// To be passed right before the step that changes what others see.
+/// The point of no return, right before the step that makes a change visible.
 fn commit(terms: &Terms<'_>) -> Result<(), StoreError> {
     if (terms.commit)() { Ok(()) } else { Err(StoreError::Ended) }
 }
 
-/// What the system's refusals mean.
+/// Maps error numbers of the system to store errors.
 impl From<Errno> for StoreError {
     fn from(error: Errno) -> Self {
         match error {
@@ -305,10 +313,10 @@ impl From<Errno> for StoreError {
             Errno::EXIST => Self::Exists,
             Errno::XDEV | Errno::LOOP => Self::Escapes,
             Errno::NAMETOOLONG => Self::NameTooLong,
-            // Neither a file nor a folder, or a name that is no text.
+            // Neither a file nor a folder, or a name that is not text.
             Errno::NXIO | Errno::NODEV | Errno::ILSEQ => Self::Special,
-            // Others move the path about.
-            Errno::AGAIN => Self::Unsteady,
+            // `openat2` gives up when the path is renamed while it is resolved.
+            Errno::AGAIN => Self::KeepsChanging,
             error => Self::Io(error.into()),
         }
     }

@@ -1,4 +1,4 @@
-//! Reaching what is to be changed, and locking the folder that it lies in.
+//! Resolves the path of a change and locks its parent folder.
 
 use std::os::fd::OwnedFd;
 
@@ -12,51 +12,51 @@ use rustix::{
 use super::{LocalFolder, leftover, lock::Lock, source::OpenFile};
 use crate::store::{StoreError, Terms};
 
-/// How often a path is resolved again when it changes while it is being reached.
+/// How often a path is resolved again when it changes in the meantime.
 const TRIES: usize = 16;
 
-/// A file that is about to be changed.
+/// A file that is about to be changed, with its folder locked.
 pub(super) struct Reached {
-    /// The path of the name that is changed, without links on the way to it.
+    /// The resolved path of the name that is changed, without links in its parent folders.
     pub(super) path: WorkspacePath,
-    /// Its last part.
+    /// The last segment of the path.
     pub(super) name: String,
-    /// The folder that the name lies in.
+    /// The lock on the parent folder.
     pub(super) lock: Lock,
     /// The file, with its content.
     pub(super) source: OpenFile,
-    /// The resolved path of the file, if the name is that of a link to it.
+    /// The resolved target, if the name is a link.
     pub(super) leads_to: Option<WorkspacePath>,
 }
 
 impl Reached {
-    /// The folder that the name lies in, without links.
+    /// The resolved path of the parent folder.
     pub(super) fn folder(&self) -> Option<WorkspacePath> {
         self.path.split_last().map(|(folder, _)| folder)
     }
 }
 
 impl LocalFolder {
-    /// Reaches the file that a path leads to, through all links.
+    /// Resolves a path to a file, through all links, and locks the folder of that file.
     pub(super) fn reach_file(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Reached, StoreError> {
         for _ in 0..TRIES {
             let named = self.reach_name(path, terms)?;
             let Some(target) = named.leads_to else { return Ok(named) };
             drop(named.lock);
             let reached = match self.reach_name(&target, terms) {
-                // Somebody has moved it before the lock was there.
+                // It was moved before the lock was taken: resolve again.
                 Err(StoreError::NotFound) => continue,
                 reached => reached?,
             };
-            // The resolved path is right only if the path leads there now that the lock is held.
+            // The resolved path is valid only if the path still resolves to it now that the lock is held.
             if reached.leads_to.is_none() && self.root.open_any(path)?.1 == reached.path {
                 return Ok(reached);
             }
         }
-        Err(StoreError::Unsteady)
+        Err(StoreError::KeepsChanging)
     }
 
-    /// Reaches a name, which may be that of a link.
+    /// Resolves the parent folders of a path and locks the last one; the name itself may be a link.
     pub(super) fn reach_name(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Reached, StoreError> {
         if is_reserved(path) {
             return Err(StoreError::NotFound);
@@ -72,7 +72,7 @@ impl LocalFolder {
         leftover::sweep(&lock, &self.warn);
         let (source, leads_to) = match open_any_in(&lock, name.as_bytes()) {
             Ok(file) => (OpenFile::new(file)?, None),
-            // That is how the system says that it is a link.
+            // `O_NOFOLLOW` on a link fails with ELOOP.
             Err(Errno::LOOP) => {
                 let (file, target) = self
                     .root
@@ -86,8 +86,8 @@ impl LocalFolder {
         Ok(Reached { path: resolved, name: name.to_owned(), lock, source, leads_to })
     }
 
-    /// Reaches a path where something is to be put: the folder, which is made if it is missing, and the path
-    /// without links. `check` is asked of that path before anything is made. What was made goes again unless it is kept.
+    /// Resolves the path of a new file and creates its missing parent folders. `check` gets the resolved path before
+    /// anything is created. The new folders are removed again unless [`MadeFolders::keep`] is called.
     pub(super) fn reach_new<'a>(
         &self,
         path: &'a WorkspacePath,
@@ -110,10 +110,10 @@ impl LocalFolder {
                 return Ok((opened, name, made));
             }
         }
-        Err(StoreError::Unsteady)
+        Err(StoreError::KeepsChanging)
     }
 
-    /// Opens a folder, and makes it first where it is missing.
+    /// Opens a folder and creates it, and its parents, if they are missing.
     fn make_folders(
         &self,
         path: &WorkspacePath,
@@ -130,9 +130,9 @@ impl LocalFolder {
         match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => {
                 made.0.push((parent.try_clone()?, name.to_owned()));
-                self.durability.settle(&parent)?;
+                self.durability.sync(&parent)?;
             }
-            // Somebody else made it, or it is a link that leads nowhere: opening it will tell.
+            // Another program created it, or it is a broken link: opening it fails then.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
@@ -140,12 +140,12 @@ impl LocalFolder {
     }
 }
 
-/// The folders that were made for a change, which go again unless it happens.
+/// The folders that were created for a change, removed on drop unless the change happened (rollback).
 #[derive(Default)]
 pub(super) struct MadeFolders(Vec<(OwnedFd, String)>);
 
 impl MadeFolders {
-    /// The change has happened.
+    /// Keeps the folders: the change happened.
     pub(super) fn keep(mut self) {
         self.0.clear();
     }
@@ -154,13 +154,13 @@ impl MadeFolders {
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         for (parent, name) in self.0.drain(..).rev() {
-            // One that somebody else uses by now stays.
+            // A folder that another program uses by now is not empty and stays.
             let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
         }
     }
 }
 
-/// Whether a resolved path may be changed by whoever asks, and at all.
+/// Checks that the caller may write the resolved path, and that rules allow changes there at all.
 fn may_write(resolved: &WorkspacePath, terms: &Terms<'_>) -> Result<(), StoreError> {
     (terms.permit)(Verb::Write, resolved)?;
     Ok(terms.rules.may_change(resolved)?)

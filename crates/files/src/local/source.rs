@@ -1,4 +1,4 @@
-//! The bytes of a file that is open.
+//! The content of an open regular file.
 
 use std::{
     fs::File,
@@ -14,20 +14,20 @@ use crate::{
     store::{Source, StoreError, Terms},
 };
 
-/// How much is read at a time.
+/// The size of the read buffer.
 const CHUNK: usize = 1 << 20;
 
-/// The most that is read at once: hashing it takes a fraction of a millisecond.
-const SMALL: usize = 64 << 10;
+/// The largest file that is read without a blocking thread; hashing it takes a fraction of a millisecond.
+const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// The content of a small regular file, if the system has it in memory.
+/// The content of a small regular file, if it is in the page cache and can be read without blocking.
 pub(super) fn read_at_once(file: &OwnedFd) -> Option<Vec<u8>> {
     let stat = rustix::fs::fstat(file).ok()?;
-    let size = usize::try_from(stat.st_size).ok().filter(|size| *size <= SMALL)?;
+    let size = usize::try_from(stat.st_size).ok().filter(|size| *size <= MAX_INLINE_BYTES)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return None;
     }
-    // With room for one more byte the end is seen in the same step.
+    // One byte more than the size: a short read then proves the end of the file in the same system call.
     let mut content = vec![0; size + 1];
     let mut parts = [IoSliceMut::new(&mut content)];
     let count = rustix::io::preadv2(file, &mut parts, 0, ReadWriteFlags::NOWAIT).ok()?;
@@ -35,15 +35,15 @@ pub(super) fn read_at_once(file: &OwnedFd) -> Option<Vec<u8>> {
     (count == size).then_some(content)
 }
 
-/// A regular file that is open.
+/// An open regular file.
 pub(super) struct OpenFile {
     pub(super) file: File,
-    /// As it was before anything was read of it.
+    /// Its version before anything was read.
     pub(super) version: Version,
 }
 
 impl OpenFile {
-    /// Takes what was opened, if it is a regular file.
+    /// Wraps a descriptor; refuses anything but a regular file.
     pub(super) fn new(opened: OwnedFd) -> Result<Self, StoreError> {
         let stat = rustix::fs::fstat(&opened)?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -53,8 +53,8 @@ impl OpenFile {
         }
     }
 
-    /// Takes the mark off a file that a writer left it on, because it was killed right after it had replaced the file. That
-    /// changes the file's status, so its version is taken again; nothing may have been read yet.
+    /// Removes the mark that a writer left because it was killed right after it had replaced the file. That changes the
+    /// ctime, so the version is taken again; nothing must have been read before.
     pub(super) fn unmark(&mut self) -> Result<(), StoreError> {
         if mark::get(&self.file).is_some() {
             mark::clear(&self.file);
@@ -63,10 +63,10 @@ impl OpenFile {
         Ok(())
     }
 
-    /// The version that the file has now.
+    /// Compares the file's hash with the expected one.
     pub(super) fn check(&self, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError> {
         let mut hasher = Hasher::default();
-        self.hand_on(0, self.size(), terms, |bytes| {
+        self.for_each_chunk(0, self.size(), terms, |bytes| {
             hasher.update(bytes);
             Ok(())
         })?;
@@ -74,18 +74,18 @@ impl OpenFile {
         if found == expected { Ok(()) } else { Err(StoreError::Stale(found)) }
     }
 
-    /// All of it.
-    pub(super) fn whole(&self, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
+    /// Reads the whole content.
+    pub(super) fn read_all(&self, terms: &Terms<'_>) -> Result<Vec<u8>, StoreError> {
         let mut content = Vec::new();
-        self.hand_on(0, self.size(), terms, |bytes| {
+        self.for_each_chunk(0, self.size(), terms, |bytes| {
             content.extend_from_slice(bytes);
             Ok(())
         })?;
         Ok(content)
     }
 
-    /// Hands on a part, piece by piece.
-    pub(super) fn hand_on(
+    /// Passes a range to `take`, chunk by chunk.
+    pub(super) fn for_each_chunk(
         &self,
         start: u64,
         length: u64,

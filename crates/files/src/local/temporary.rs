@@ -1,7 +1,7 @@
-//! Files that become others, whole or not at all.
+//! Atomic writes: a temporary file is written, synced, and then renamed to a new name or exchanged with an existing file.
 //!
-//! The temporary file of a folder has one name. Whoever writes holds the folder's lock, so there is one at most, and one
-//! that is there without its writer is a dead writer's.
+//! All temporary files of a folder have the same name. A writer holds the folder's lock, so there is at most one, and one
+//! that exists while no writer holds the lock was left by a dead writer.
 
 use std::{
     fs::{File, Metadata},
@@ -29,28 +29,27 @@ use super::{
 };
 use crate::store::{StoreError, Terms};
 
-/// The part of the mode that a temporary file is created with and soon loses. It means nothing on a file, and other
-/// programs do not set it: an empty file that has it is one whose writer died before it could mark it.
-pub(super) const BORN: Mode = Mode::SVTX;
+/// The sticky bit, which a temporary file has from its creation until it is marked. It has no effect on files, and other
+/// programs do not set it: an empty file that has it was left by a writer that died before it could mark the file.
+pub(super) const JUST_CREATED: Mode = Mode::SVTX;
 
-/// A file that is being written, in a folder whose lock is held. Removed when dropped, unless it was put in
-/// its place.
+/// A temporary file in a locked folder. It is removed on drop unless it got its final name.
 pub(super) struct Temporary<'a> {
     folder: &'a Lock,
     file: File,
-    is_placed: bool,
+    has_final_name: bool,
 }
 
 impl<'a> Temporary<'a> {
-    /// One that will be a new file.
+    /// Creates a temporary file for a new file.
     pub(super) fn create(folder: &'a Lock) -> Result<Self, StoreError> {
         let (temporary, own) = Self::begin(folder, Mode::from_raw_mode(0o666), None)?;
         let mode = own.permissions().mode() as RawMode;
-        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode).difference(BORN))?;
+        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode).difference(JUST_CREATED))?;
         Ok(temporary)
     }
 
-    /// One that will replace a file, and so has its mode and owner, and whatever else says who may use it.
+    /// Creates a temporary file that will replace a file, with its mode, owner, ACL and extended attributes.
     pub(super) fn like(
         folder: &'a Lock,
         source: &File,
@@ -61,8 +60,8 @@ impl<'a> Temporary<'a> {
         let mut kept = 0o7777;
         if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
             let (owner, group) = (Uid::from_raw(file.uid()), Gid::from_raw(file.gid()));
-            // Where the owner cannot be kept, the group may be; where neither can, the content matters more.
-            // Then nobody may run the file as somebody who it does not belong to.
+            // If the owner cannot be kept, try the group; if neither can, the edit still goes on. The setuid and setgid
+            // bits are dropped then, so that the file cannot run as its new owner.
             if rustix::fs::fchown(&temporary.file, Some(owner), Some(group)).is_err() {
                 kept = 0o777;
                 let _ = rustix::fs::fchown(&temporary.file, None, Some(group));
@@ -73,7 +72,7 @@ impl<'a> Temporary<'a> {
         Ok(temporary)
     }
 
-    /// An empty one that is marked as Pintle's own.
+    /// Creates an empty temporary file and marks it as Pintle's own.
     fn begin(
         folder: &'a Lock,
         mode: Mode,
@@ -81,12 +80,14 @@ impl<'a> Temporary<'a> {
     ) -> Result<(Self, Metadata), StoreError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file =
-            rustix::fs::openat(folder, NAME, flags, mode.union(BORN)).map_err(|error| match error {
-                // Whatever was there when the folder was locked has been cleaned up, so this is not a dead writer's.
-                Errno::EXIST => StoreError::Blocked,
-                error => error.into(),
-            })?;
-        let temporary = Self { folder, file: file.into(), is_placed: false };
+            rustix::fs::openat(folder, NAME, flags, mode.union(JUST_CREATED)).map_err(
+                |error| match error {
+                    // `sweep` has cleaned up after dead writers, so something foreign has the name.
+                    Errno::EXIST => StoreError::Blocked,
+                    error => error.into(),
+                },
+            )?;
+        let temporary = Self { folder, file: file.into(), has_final_name: false };
         let own = temporary.file.metadata()?;
         mark::set(&temporary.file, &own, replaced);
         Ok((temporary, own))
@@ -96,7 +97,7 @@ impl<'a> Temporary<'a> {
         Ok(self.file.write_all(bytes)?)
     }
 
-    /// What was written; none if it is too large.
+    /// Reads back what was written; none if it is larger than `most`.
     pub(super) fn read_back(&self, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let mut file = &self.file;
         file.rewind()?;
@@ -105,23 +106,24 @@ impl<'a> Temporary<'a> {
         Ok((size as u64 <= most).then_some(content))
     }
 
-    /// Gives it a name that nothing has.
-    pub(super) fn put_new(
+    /// Renames it to a name that must not exist.
+    pub(super) fn rename_new(
         mut self,
         name: &str,
         durability: Durability,
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
-        durability.settle(&self.file)?;
+        durability.sync(&self.file)?;
         commit(terms)?;
         rename_to_new((self.folder, NAME), (self.folder, name))?;
-        self.is_placed = true;
+        self.has_final_name = true;
         mark::clear(&self.file);
-        durability.settle_change(self.folder)
+        durability.sync_change(self.folder)
     }
 
-    /// Puts it in the place of a file, if that is still the one that was read. Programs that know nothing of the
-    /// lock may have put another one there at any instant, so the two change places, and what came out is looked at.
+    /// Replaces a file, if it is still the version that was read (compare-and-swap). Programs that do not use the lock can
+    /// save at any instant, so the two files are exchanged atomically, and the old one is checked afterwards: if it is
+    /// not the version that was read, the exchange is rolled back.
     pub(super) fn replace(
         mut self,
         name: &str,
@@ -129,62 +131,62 @@ impl<'a> Temporary<'a> {
         durability: Durability,
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
-        durability.settle(&self.file)?;
+        durability.sync(&self.file)?;
         let lease = lease(self.folder, name, read, terms)?;
         read.version.check(self.folder, name)?;
         let own = Version::of(&self.file)?.stamp;
         commit(terms)?;
         match self.exchange(name) {
             Ok(()) => {}
-            // The file was taken away in the last instant.
+            // The file was removed at the last instant.
             Err(Errno::NOENT) => return Err(StoreError::Changed),
-            // Some file systems cannot do that.
+            // Some file systems have no RENAME_EXCHANGE: use a plain rename.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 rustix::fs::renameat(self.folder, NAME, self.folder, name)?;
-                self.is_placed = true;
+                self.has_final_name = true;
                 mark::clear(&self.file);
-                return durability.settle_change(self.folder);
+                return durability.sync_change(self.folder);
             }
             Err(error) => return Err(error.into()),
         }
-        // From here on it is another file that has the temporary name.
-        self.is_placed = true;
+        // From here on the old file has the temporary name.
+        self.has_final_name = true;
         let is_as_read = || {
-            let is_wanted = lease.as_ref().is_some_and(Lease::is_wanted);
-            !is_wanted && read.version.check_renamed(self.folder, NAME).is_ok()
+            let is_breaking = lease.as_ref().is_some_and(Lease::is_breaking);
+            !is_breaking && read.version.check_renamed(self.folder, NAME).is_ok()
         };
-        // While the folder is written to the disk, a program that had the file open may still write into it. So
-        // that is done first, and the old file is looked at once more before it goes.
-        let settled = is_as_read().then(|| durability.settle_change(self.folder));
+        // While the folder is synced, a program that had the old file open may still write into it. So the sync comes
+        // first, and the old file is checked once more before it is removed.
+        let synced = is_as_read().then(|| durability.sync_change(self.folder));
         let is_still_as_read = || durability == Durability::Eventual || is_as_read();
-        let Some(settled) = settled.filter(|_| is_still_as_read()) else {
-            let refused = self.put_back(name, own);
-            // The answer is a refusal in any case; that the file is as it was should also survive a failure of power.
-            let _ = durability.settle(self.folder);
+        let Some(synced) = synced.filter(|_| is_still_as_read()) else {
+            let refused = self.roll_back(name, own);
+            // The call fails in any case; the sync only makes the rollback survive a power failure.
+            let _ = durability.sync(self.folder);
             return Err(refused);
         };
-        // If it cannot be removed now, it is when the folder is next used.
+        // If it cannot be removed now, `sweep` removes it when the folder is next used.
         let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
         mark::clear(&self.file);
-        settled
+        synced
     }
 
     fn exchange(&self, name: &str) -> Result<(), Errno> {
         rustix::fs::renameat_with(self.folder, NAME, self.folder, name, RenameFlags::EXCHANGE)
     }
 
-    /// Gives the name back to the file that came out of an exchange. Other programs may save at any instant, so what
-    /// comes out this time is looked at as well: it is deleted only if it is what the last exchange had put there. In
-    /// the end the newest save has the name. Returns what the caller is told.
-    fn put_back(&self, name: &str, own: Stamp) -> StoreError {
-        // Each further round takes another save within microseconds.
+    /// Rolls an exchange back: gives the name back to the file that came out. Other programs can save at any instant, so
+    /// the file that comes out this time is checked as well: it is deleted only if it is the one that the last exchange
+    /// had put there. In the end the newest save has the name. Returns the error for the caller.
+    fn roll_back(&self, name: &str, own: Stamp) -> StoreError {
+        // Another round is needed only if another save came within microseconds.
         const ROUNDS: usize = 10_000;
         let mut put_there = Pinned { stamp: own, _open: None };
         for _ in 0..ROUNDS {
             let Ok(to_put) = Pinned::new(self.folder) else { return StoreError::Changed };
             match self.exchange(name) {
                 Ok(()) => {}
-                // Nothing has the name now.
+                // The name does not exist any more.
                 Err(Errno::NOENT) => match rename_to_new((self.folder, NAME), (self.folder, name)) {
                     Ok(()) => return StoreError::Changed,
                     Err(StoreError::Exists) => continue,
@@ -197,7 +199,7 @@ impl<'a> Temporary<'a> {
                     let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
                     return StoreError::Changed;
                 }
-                // A save that is newer than what was just put in its place.
+                // A save that is newer than the file that was just put there.
                 Ok(_) => put_there = to_put,
                 Err(_) => return StoreError::Changed,
             }
@@ -206,13 +208,13 @@ impl<'a> Temporary<'a> {
     }
 }
 
-/// Keeps what came out of a rename, and cannot go back, under a visible name. Where the file system refuses that, too, it
-/// stays under the name of temporary files until the folder is next used. Returns what the caller is told.
+/// Keeps a file that cannot get its name back under a visible name. If the file system refuses that, too, the file keeps
+/// the name of temporary files until the folder is next used. Returns the error for the caller.
 fn keep(folder: &Lock, name: &str) -> StoreError {
     StoreError::Kept(leftover::keep(folder, Some(name)).unwrap_or_else(|_| NAME.to_owned()))
 }
 
-/// What has the name of temporary files, held open so that no other file can get the number of its inode.
+/// The file that has the temporary name, kept open so that its inode number cannot be reused.
 struct Pinned {
     stamp: Stamp,
     _open: Option<OwnedFd>,
@@ -226,7 +228,7 @@ impl Pinned {
     }
 }
 
-/// A lease on a file that was read and is about to go, where there is one to be had.
+/// Takes a lease on a file that is about to be replaced or removed, where leases are available.
 fn lease<'a>(
     folder: &Lock,
     name: &str,
@@ -241,7 +243,7 @@ fn lease<'a>(
     })
 }
 
-/// Removes a file, if it is still the one that was read.
+/// Removes a file, if it is still the version that was read.
 pub(super) fn remove(
     folder: &Lock,
     name: &str,
@@ -257,7 +259,7 @@ pub(super) fn remove(
         error => error,
     })?;
     let changed = read.version.check_renamed(folder, NAME).err();
-    if changed.is_some() || lease.as_ref().is_some_and(Lease::is_wanted) {
+    if changed.is_some() || lease.as_ref().is_some_and(Lease::is_breaking) {
         return Err(match rename_to_new((folder, NAME), (folder, name)) {
             Ok(()) => StoreError::Changed,
             Err(_) => keep(folder, name),
@@ -268,20 +270,20 @@ pub(super) fn remove(
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        if !self.is_placed {
-            // If it cannot be removed now, it is when the folder is next used.
+        if !self.has_final_name {
+            // If it cannot be removed now, `sweep` removes it when the folder is next used.
             let _ = rustix::fs::unlinkat(self.folder, NAME, AtFlags::empty());
         }
     }
 }
 
-/// Gives a file another name, where nothing may be.
+/// Renames a file to a name that must not exist (`RENAME_NOREPLACE`).
 pub(super) fn rename_to_new(
     (from_folder, from): (impl AsFd, &str),
     (folder, name): (impl AsFd, &str),
 ) -> Result<(), StoreError> {
     match rustix::fs::renameat_with(&from_folder, from, &folder, name, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do that.
+        // Some file systems have no RENAME_NOREPLACE.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             link_to_new((from_folder, from), (folder, name))
         }
@@ -290,7 +292,7 @@ pub(super) fn rename_to_new(
     }
 }
 
-/// Gives a file another name in two steps, of which the first fails if something has the name already.
+/// Renames a file in two steps, link and unlink, of which the first fails if the name exists.
 fn link_to_new(
     (from_folder, from): (impl AsFd, &str),
     (folder, name): (impl AsFd, &str),
@@ -298,8 +300,8 @@ fn link_to_new(
     match rustix::fs::linkat(&from_folder, from, &folder, name, AtFlags::empty()) {
         Ok(()) => Ok(rustix::fs::unlinkat(&from_folder, from, AtFlags::empty())?),
         Err(Errno::XDEV) => Err(StoreError::OtherFileSystem),
-        // No second names either, or a folder, which cannot have one. This look is all that is left; a program that makes
-        // a file of that name right after it loses that file.
+        // No hard links either, or a folder, which cannot have one. Only a check before a plain rename is left: a program
+        // that creates a file of that name right after the check loses that file.
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
             if rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
                 return Err(StoreError::Exists);

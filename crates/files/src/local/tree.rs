@@ -1,7 +1,7 @@
-//! What lies in a folder and below it.
+//! Walks a tree in the order of paths, with bounded memory.
 //!
-//! The walk holds no folder open but the one that it reads, and each is opened from the root without following a link.
-//! Of a folder with very many entries only the first are held; it is read again for those that come after them.
+//! The walk keeps only the folder open that it reads, and each is opened beneath the root without following a link. Of a
+//! folder with very many entries only the first are kept; the folder is read again for the next ones.
 
 use std::{collections::BinaryHeap, os::fd::OwnedFd};
 
@@ -17,39 +17,39 @@ use super::{
     leftover::{self, Warn},
     lock::Lock,
 };
-use crate::store::{Entry, Found, Kind, StoreError, Terms, Wanted};
+use crate::store::{Entry, Kind, StoreError, Terms, TreeEntries, TreeFilter};
 
-/// How many names the folders on the way hold all together.
-const MOST_HELD: usize = 50_000;
-/// How many names each of them holds at least.
-const LEAST_HELD: usize = 100;
+/// How many names are kept in memory, for all folders from the root of the walk to the current one.
+const MAX_KEPT: usize = 50_000;
+/// How many names of each folder are kept at least.
+const MIN_KEPT: usize = 100;
 
 /// A walk through a tree.
 pub(super) struct TreeWalk<'a> {
     pub(super) root: &'a Root,
     pub(super) warn: &'a Warn,
-    pub(super) wanted: &'a Wanted<'a>,
+    pub(super) filter: &'a TreeFilter<'a>,
     pub(super) terms: &'a Terms<'a>,
 }
 
-/// A folder on the way.
+/// A folder between the root of the walk and the current one.
 struct Level {
-    /// Where it really is.
+    /// Its resolved path.
     real: WorkspacePath,
     /// Its path as the caller sees it.
     shown: String,
-    /// How many levels below the first it lies.
+    /// How many levels it is below the root of the walk.
     depth: u32,
-    /// What is to be done next, the first last.
+    /// The steps that are left, in reverse order.
     steps: Vec<Step>,
-    /// Set if there are steps after these, which were not held: the key of the last that was.
+    /// Set if the folder has more steps that were not kept: the key of the last one that was.
     more_after: Option<Vec<u8>>,
 }
 
-/// Something to be done with an entry of a folder.
+/// One step of the walk: list an entry, or enter it.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Step {
-    /// Its name; with a slash behind it, all that lies in it.
+    /// The sort key: the name, with a slash after it for entering a folder.
     key: Vec<u8>,
     what: What,
 }
@@ -61,31 +61,31 @@ enum What {
 }
 
 impl TreeWalk<'_> {
-    /// Walks through a folder that really is at `real`, and that the caller calls `shown`.
+    /// Walks a folder; `real` is its resolved path, `shown` the path that the caller used.
     pub(super) fn run(
         &self,
         folder: OwnedFd,
         real: WorkspacePath,
         shown: &WorkspacePath,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<TreeEntries, StoreError> {
         let mut rules = self.rules_above(&real);
         if let Some(rules) = &mut rules {
             rules.enter(&folder, &real);
         }
         let first =
             Level { real, shown: shown.as_str().to_owned(), depth: 0, steps: Vec::new(), more_after: None };
-        let mut levels = vec![self.read(&folder, first, rules.as_ref(), MOST_HELD)?];
+        let mut levels = vec![self.read(&folder, first, rules.as_ref(), MAX_KEPT)?];
         drop(folder);
-        let mut found = Found::default();
+        let mut found = TreeEntries::default();
         while let Some(level) = levels.last_mut() {
             match level.steps.pop() {
                 Some(Step { key, what: What::List(kind, size) }) => {
                     found.total += 1;
-                    if found.entries.len() < self.wanted.most {
+                    if found.entries.len() < self.filter.most {
                         let name = join(&level.shown, &String::from_utf8_lossy(&key));
                         found.entries.push(Entry { name, kind, size });
                     }
-                    if found.entries.len() >= self.wanted.most && !self.wanted.counts_all {
+                    if found.entries.len() >= self.filter.most && !self.filter.counts_all {
                         break;
                     }
                 }
@@ -99,7 +99,7 @@ impl TreeWalk<'_> {
                         rules.enter(&folder, &real);
                     }
                     let next = Level { real, shown, depth, steps: Vec::new(), more_after: None };
-                    let next = self.read(&folder, next, rules.as_ref(), room(&levels))?;
+                    let next = self.read(&folder, next, rules.as_ref(), capacity(&levels))?;
                     levels.push(next);
                 }
                 None => {
@@ -110,7 +110,7 @@ impl TreeWalk<'_> {
                     };
                     match again {
                         Some(folder) => {
-                            let more = self.read(&folder, done, rules.as_ref(), room(&levels))?;
+                            let more = self.read(&folder, done, rules.as_ref(), capacity(&levels))?;
                             levels.push(more);
                         }
                         None => {
@@ -125,9 +125,9 @@ impl TreeWalk<'_> {
         Ok(found)
     }
 
-    /// The rules of the folders above one, unless what they leave out is wanted.
+    /// The ignore rules of all parent folders, unless ignored entries are listed, too.
     fn rules_above(&self, real: &WorkspacePath) -> Option<IgnoreRules<'_>> {
-        let mut rules = (!self.wanted.ignored).then(|| IgnoreRules::new(self.root))?;
+        let mut rules = (!self.filter.ignored).then(|| IgnoreRules::new(self.root))?;
         let mut folders = Vec::new();
         let mut path = real.clone();
         while let Some((folder, _)) = path.split_last() {
@@ -135,7 +135,7 @@ impl TreeWalk<'_> {
             path = folder;
         }
         for folder in folders.into_iter().rev() {
-            // One that cannot be opened has no rules that can be known.
+            // The rules of a folder that cannot be opened are unknown.
             if let Ok((opened, _)) = self.root.open_folder(&folder) {
                 rules.enter(&opened, &folder);
             }
@@ -143,23 +143,23 @@ impl TreeWalk<'_> {
         Some(rules)
     }
 
-    /// Opens a folder, if it is still there and no link has come in its way.
+    /// Opens a folder; none if it is gone or a link has replaced a part of its path.
     fn open(&self, path: &WorkspacePath) -> Result<Option<OwnedFd>, StoreError> {
         match self.root.open_folder(path) {
             Ok((folder, real)) => Ok((real == *path).then_some(folder)),
-            // Without descriptors or memory a folder would look empty.
+            // Out of descriptors or memory: an error, because the folder would look empty otherwise.
             Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(error.into()),
             Err(_) => Ok(None),
         }
     }
 
-    /// Reads what is to be done in a folder: as many steps as there is room for, after those that were held before.
+    /// Reads the next steps of a folder, after a given key, up to a capacity.
     fn read(
         &self,
         folder: &OwnedFd,
         level: Level,
         rules: Option<&IgnoreRules<'_>>,
-        room: usize,
+        capacity: usize,
     ) -> Result<Level, StoreError> {
         self.sweep(folder);
         let after = level.more_after.as_deref();
@@ -174,7 +174,7 @@ impl TreeWalk<'_> {
                     steps.push(step);
                 }
             }
-            while steps.len() > room {
+            while steps.len() > capacity {
                 steps.pop();
                 is_cut = true;
             }
@@ -193,7 +193,7 @@ impl TreeWalk<'_> {
         }
     }
 
-    /// What is to be done with an entry.
+    /// The steps for one entry.
     fn steps(
         &self,
         folder: &OwnedFd,
@@ -218,10 +218,10 @@ impl TreeWalk<'_> {
         };
         let Some(own) = own else { return none };
         let is_folder = own == FileType::Directory;
-        if rules.is_some_and(|rules| rules.leave_out(&level.real, bytes, is_folder)) {
+        if rules.is_some_and(|rules| rules.ignores(&level.real, bytes, is_folder)) {
             return none;
         }
-        // A link is shown as what it leads to; that is looked at only through the root, and by those who may.
+        // A link is shown as its target, which is resolved through the root only, and only if the caller may read it.
         let target = match own {
             FileType::Symlink => path.as_ref().and_then(|path| self.root.follow_link(path)),
             _ => None,
@@ -233,46 +233,46 @@ impl TreeWalk<'_> {
             _ => Kind::Other,
         };
         let shown = join(&level.shown, &name);
-        let list = self.is_wanted(&shown, kind).then(|| {
+        let list = self.matches_filter(&shown, kind).then(|| {
             let size = match (kind, target) {
                 (Kind::File, Some((_, _, size))) => Some(size),
                 (Kind::File, None) => stat().map(|stat| u64::try_from(stat.st_size).unwrap_or(0)),
                 _ => Some(0),
             };
-            // A file that has gone in the meantime has no size.
+            // A file that was removed in the meantime has no size and is not listed.
             Some(Step { key: bytes.to_vec(), what: What::List(kind, size?) })
         });
-        let is_deep_enough = self.wanted.depth.is_some_and(|depth| level.depth + 1 >= depth);
-        let may_hold = || self.wanted.globs.is_none_or(|globs| globs.admit_content(&shown));
+        let is_deep_enough = self.filter.depth.is_some_and(|depth| level.depth + 1 >= depth);
+        let may_hold = || self.filter.globs.is_none_or(|globs| globs.admit_content(&shown));
         let enter = (is_folder && !is_deep_enough && path.is_some() && may_hold())
             .then(|| Step { key: [bytes, b"/"].concat(), what: What::Enter });
         [list.flatten(), enter].into_iter().flatten()
     }
 
-    fn is_wanted(&self, shown: &str, kind: Kind) -> bool {
-        self.wanted.kind.is_none_or(|wanted| wanted == kind)
-            && self.wanted.globs.is_none_or(|globs| match kind {
+    fn matches_filter(&self, shown: &str, kind: Kind) -> bool {
+        self.filter.kind.is_none_or(|wanted| wanted == kind)
+            && self.filter.globs.is_none_or(|globs| match kind {
                 Kind::Folder => globs.admit_folder(shown),
                 Kind::File | Kind::Other => globs.admit_file(shown),
             })
     }
 
-    /// Whether whoever asks may know of a path. A name that cannot stand in a path is as good as any other in its folder
-    /// that no scope names.
+    /// Whether the caller may see a path. A name that is not valid in a path is replaced by a placeholder, so that a scope
+    /// on its folder still applies.
     fn may_read(&self, path: Option<&WorkspacePath>, folder: &WorkspacePath) -> bool {
-        const NO_NAME: &str = "\u{fffd}";
+        const PLACEHOLDER: &str = "\u{fffd}";
         let permitted = |path: &WorkspacePath| (self.terms.permit)(Verb::Read, path).is_ok();
         match path {
             Some(path) => permitted(path),
-            None => folder.join(NO_NAME).is_some_and(|path| permitted(&path)),
+            None => folder.join(PLACEHOLDER).is_some_and(|path| permitted(&path)),
         }
     }
 }
 
-/// How many names another folder may hold.
-fn room(levels: &[Level]) -> usize {
+/// How many names may be kept of one more folder.
+fn capacity(levels: &[Level]) -> usize {
     let held = levels.iter().map(|level| level.steps.len()).sum::<usize>();
-    MOST_HELD.saturating_sub(held).max(LEAST_HELD)
+    MAX_KEPT.saturating_sub(held).max(MIN_KEPT)
 }
 
 fn join(folder: &str, name: &str) -> String {

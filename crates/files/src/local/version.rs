@@ -1,4 +1,4 @@
-//! Whether a file is still the one that was read.
+//! Detects changes: whether a file is still the version that was read.
 
 use std::os::fd::AsFd;
 
@@ -10,7 +10,7 @@ use rustix::{
 
 use crate::store::StoreError;
 
-/// A file as it was when it was read: its stamp, and who may use it.
+/// The version of a file: its stamp (inode, size, times), mode and owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) stamp: Stamp,
@@ -19,12 +19,12 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// Of what is open; to be taken before the file is read.
+    /// The version of an open file; take it before reading the content.
     pub(super) fn of(open: impl AsFd) -> Result<Self, Errno> {
         rustix::fs::fstat(open).map(|stat| Self::from_stat(&stat))
     }
 
-    /// From what the system says of a file.
+    /// The version from a `stat` result.
     // The types differ from system to system.
     #[allow(clippy::unnecessary_cast)]
     pub(super) fn from_stat(stat: &Stat) -> Self {
@@ -32,13 +32,12 @@ impl Version {
         Self { stamp: Stamp::from_stat(stat), mode: stat.st_mode as u32, owner }
     }
 
-    /// Sees that a name is still that of the same file, and that nobody has written to it or changed who may use it.
+    /// Checks that a name still belongs to the same file and that its content, mode and owner did not change.
     pub(super) fn check(&self, folder: impl AsFd, name: &str) -> Result<(), StoreError> {
         self.check_found(folder, name, |found| found == *self)
     }
 
-    /// The same, for a file that a rename of this call has just given the name. A rename is itself a change of status,
-    /// so that time says nothing here.
+    /// The same for a file that this call has just renamed. A rename changes the ctime, so the ctime is not compared.
     pub(super) fn check_renamed(&self, folder: impl AsFd, name: &str) -> Result<(), StoreError> {
         self.check_found(folder, name, |found| {
             found.stamp.has_same_content(self.stamp) && (found.mode, found.owner) == (self.mode, self.owner)

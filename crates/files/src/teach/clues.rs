@@ -1,4 +1,4 @@
-//! What a walk over a file finds out about lines that are not where they should be.
+//! Collects, in one pass over a file, what helps to explain lines that are not where they should be.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use crate::text::{Finder, Line, is_line};
 pub(super) struct Clues<'a> {
     wanted: &'a [&'a [u8]],
     range: &'a Range<u64>,
-    /// Where the lines are.
+    /// Finds the lines anywhere in the file.
     pub(super) finder: Finder<'a>,
-    /// Where they are without the last, if that is empty.
+    /// Finds them without their last line, if that is empty.
     pub(super) without_last: Option<Finder<'a>>,
-    /// The first line from `start` on that is not as it should be: its number, what it holds, what it should.
+    /// The first line from `start` on that differs: its number, its content, and what was expected.
     pub(super) differs: Option<(u64, Vec<u8>, &'a [u8])>,
-    /// What is nearest to the first of them.
+    /// The line nearest to the first of them.
     pub(super) nearest: NearestLine<'a>,
-    /// The longest beginning of them: how many lines, the number of the line that breaks it off, and what that holds.
+    /// The longest matching prefix: how many lines, and the number and content of the line after it.
     begun: Option<(usize, u64, String)>,
     last_number: u64,
 }
@@ -40,7 +40,7 @@ impl<'a> Clues<'a> {
         }
     }
 
-    /// How much of a line is of interest.
+    /// How many bytes of a line are needed.
     pub(super) fn longest(&self) -> usize {
         self.finder.longest().max(self.nearest.longest())
     }
@@ -64,7 +64,8 @@ impl<'a> Clues<'a> {
         self.last_number = line.number;
     }
 
-    /// The longest beginning: how many lines, and where it breaks off; no line if the file ends there.
+    /// The longest matching prefix: how many lines, the number of the line after it, and its content, or none if the
+    /// file ends there.
     pub(super) fn broken_off(&self) -> Option<(usize, u64, Option<&str>)> {
         let at_end = self.finder.matched();
         match &self.begun {

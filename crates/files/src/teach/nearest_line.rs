@@ -1,16 +1,16 @@
-//! The line of a file that is nearest to one that is not there.
+//! Finds the line of a file that is most similar to a line that was not found.
 
 use std::ops::Range;
 
-use super::{SHOWN, show};
+use super::{MAX_SHOWN_CHARS, show};
 use crate::text::Line;
 
-/// How many lines are compared letter by letter: that takes longer than all else.
-const COMPARED: u64 = 20_000;
-/// How much of two lines has to be alike before one is taken for the other.
-const ALIKE: f64 = 0.6;
+/// How many lines are compared by edit distance, which is by far the slowest step.
+const MAX_COMPARED: u64 = 20_000;
+/// The least similarity at which a line is suggested.
+const MIN_SIMILARITY: f64 = 0.6;
 
-/// Looks for it as the lines pass by.
+/// Keeps the nearest line while lines are read.
 pub(super) struct NearestLine<'a> {
     range: &'a Range<u64>,
     given: String,
@@ -25,16 +25,16 @@ pub(super) struct Near {
     pub(super) difference: Difference,
 }
 
-/// How a line differs from the one that was given; the least comes first.
+/// How a line differs from the given one, smallest difference first.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) enum Difference {
     Indentation,
     Whitespace,
     Case,
     CaseAndWhitespace,
-    /// What was given is a part of the line.
+    /// The given line is a part of this one.
     Longer,
-    /// How much is not alike.
+    /// How much differs, from 0 to 1.
     Otherwise(f64),
 }
 
@@ -44,13 +44,13 @@ impl<'a> NearestLine<'a> {
         Self { range, plain: plain(&given), given, nearest: None }
     }
 
-    /// How much of a line is of interest.
+    /// How many bytes of a line are needed.
     pub(super) fn longest(&self) -> usize {
-        4 * self.given.len() + 16 + SHOWN
+        4 * self.given.len() + 16 + MAX_SHOWN_CHARS
     }
 
     pub(super) fn take(&mut self, line: &Line<'_>) {
-        // A line in the place that was named is more likely meant than any other.
+        // A line in the given range is more likely meant than any other.
         let rank = |number, difference| (!self.range.contains(&number), difference);
         let known = self.nearest.as_ref().map(|near| rank(near.number, near.difference));
         if let Some(difference) = self.difference(line)
@@ -62,7 +62,7 @@ impl<'a> NearestLine<'a> {
 
     fn difference(&self, line: &Line<'_>) -> Option<Difference> {
         let (given, text) = (self.given.as_str(), std::str::from_utf8(line.content).ok()?);
-        // What differs by much more than this is another line.
+        // A line that is much longer is not similar.
         if self.plain.is_empty() || given == text || text.len() > self.longest() {
             return None;
         }
@@ -85,10 +85,10 @@ impl<'a> NearestLine<'a> {
         if text.contains(given.trim()) {
             return Some(Difference::Longer);
         }
-        // A part of a line is likely to be of another length than the whole.
-        let is_comparable = line.number <= COMPARED && other.len() <= 2 * self.plain.len() + 8;
+        // The edit distance of lines of very different length is always large.
+        let is_comparable = line.number <= MAX_COMPARED && other.len() <= 2 * self.plain.len() + 8;
         let alike = if is_comparable { strsim::sorensen_dice(&self.plain, &other) } else { 0.0 };
-        (alike >= ALIKE).then_some(Difference::Otherwise(1.0 - alike))
+        (alike >= MIN_SIMILARITY).then_some(Difference::Otherwise(1.0 - alike))
     }
 }
 
@@ -97,14 +97,14 @@ fn plain(text: &str) -> String {
 }
 
 impl Difference {
-    pub(super) fn told(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             Self::Indentation => "differs in its indentation",
             Self::Whitespace => "differs in its whitespace",
             Self::Case => "differs in upper and lower case",
             Self::CaseAndWhitespace => "differs in case or whitespace",
-            Self::Longer => "holds it as a part, where the whole line has to be given",
-            Self::Otherwise(_) => "is only alike",
+            Self::Longer => "contains it, but the whole line has to be given",
+            Self::Otherwise(_) => "is similar",
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Edits of whole lines, as splices of bytes. Each reads the file once, counts its lines first where they
-//! are meant from the end, and reads it once more to find out what to say when it does not fit.
+//! Edits of whole lines, planned as splices of bytes. Each reads the file in one pass. Line numbers from the end need a
+//! pass before that to count the lines, and an edit that does not match needs one more to explain why.
 
 use pintle_contract::Fault;
 
@@ -13,13 +13,13 @@ use crate::{
     teach::{self, Given},
 };
 
-/// A plan, and how many lines the file will have.
+/// A planned edit, and how many lines the file will have.
 pub(crate) struct Edit {
     pub(crate) plan: Plan,
     pub(crate) total_lines: u64,
 }
 
-/// Puts `new` in the place of `old`, which has to be there exactly once among the lines of the range.
+/// Replaces `old`, which has to occur exactly once in the range of lines, with `new`.
 pub(crate) fn replace(
     source: &dyn Source,
     lines: [i64; 2],
@@ -27,14 +27,14 @@ pub(crate) fn replace(
     new: &str,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Edit, StoreError> {
-    // A range that means nothing is found out again, and told, once the whole file has been seen.
+    // A range that is not valid is resolved again, and reported, after the whole file was read.
     let range = match known_range(lines) {
         Some(range) => range,
         None => resolve_range(lines, count_lines(source, has_ended)?).unwrap_or(0..0),
     };
     let mut finder = Finder::new(lines_to_find(old));
-    let sight = Sight { lines: range, longest: finder.longest() };
-    let found = survey(source, sight, has_ended, &mut |line| {
+    let window = LineWindow { lines: range, longest: finder.longest() };
+    let found = survey(source, window, has_ended, &mut |line| {
         finder.take(&line);
         Ok(())
     })?;
@@ -43,10 +43,10 @@ pub(crate) fn replace(
     }
     let range = match resolve_range(lines, found.lines) {
         Ok(range) => range,
-        Err(problem) => return Ok(refused(&found, bad_place(&problem, &found))),
+        Err(problem) => return Ok(refused(&found, bad_range(&problem, &found))),
     };
     let change = match (finder.count, finder.found.first()) {
-        (1, Some(place)) => Ok(replacement(place, new, &found)),
+        (1, Some(occurrence)) => Ok(replacement(occurrence, new, &found)),
         (0, _) => Err(teach::not_as_given(source, &range, (Given::Old, old), has_ended)?),
         (count, _) => Err(teach::ambiguous(count, &finder.found)),
     };
@@ -54,7 +54,7 @@ pub(crate) fn replace(
     Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
 }
 
-/// Puts lines before a line, which has to be `anchor`.
+/// Inserts lines before a line, which has to be `anchor`.
 pub(crate) fn insert(
     source: &dyn Source,
     line: i64,
@@ -66,22 +66,22 @@ pub(crate) fn insert(
         Ok(number) => number,
         Err(_) => resolve_line(line, count_lines(source, has_ended)?).unwrap_or(0),
     };
-    let mut place = None;
+    let mut line_found = None;
     let mut is_anchor = false;
-    let sight = Sight { lines: number..number.saturating_add(1), longest: anchor.len() };
-    let found = survey(source, sight, has_ended, &mut |line| {
+    let window = LineWindow { lines: number..number.saturating_add(1), longest: anchor.len() };
+    let found = survey(source, window, has_ended, &mut |line| {
         is_anchor = is_line(anchor.as_bytes(), &line);
-        place = Some((line.start, line.terminator));
+        line_found = Some((line.start, line.terminator));
         Ok(())
     })?;
     if let Some(fault) = not_text(&found) {
         return Ok(refused(&found, fault));
     }
     if let Err(problem) = resolve_line(line, found.lines) {
-        let fault = teach::bad_range(&problem).hint("text.append puts lines after the last");
+        let fault = teach::bad_range(&problem).hint("text.append adds lines after the last");
         return Ok(refused(&found, fault));
     }
-    let change = match place {
+    let change = match line_found {
         Some((start, terminator)) if is_anchor => {
             let terminator = or_file(terminator, &found);
             let inserted = ended_lines(content, terminator);
@@ -93,13 +93,13 @@ pub(crate) fn insert(
     Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
 }
 
-/// Puts lines at the end.
+/// Appends lines at the end.
 pub(crate) fn append(
     source: &dyn Source,
     content: &str,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Edit, StoreError> {
-    let found = survey(source, Sight::NONE, has_ended, &mut |_| Ok(()))?;
+    let found = survey(source, LineWindow::NONE, has_ended, &mut |_| Ok(()))?;
     if let Some(fault) = not_text(&found) {
         return Ok(refused(&found, fault));
     }
@@ -111,7 +111,7 @@ pub(crate) fn append(
     }
     inserted.extend(ended_lines(content, terminator));
     if ends_open && !content.is_empty() {
-        // A file without a last terminator stays one.
+        // A file without a final terminator stays without one.
         inserted.truncate(inserted.len() - terminator.bytes().len());
         inserted.extend_from_slice(open_end(content, terminator));
     }
@@ -120,21 +120,22 @@ pub(crate) fn append(
     Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
 }
 
-fn replacement(place: &Occurrence, new: &str, survey: &Survey) -> Splice {
-    let terminator = or_file(place.first, survey);
+fn replacement(occurrence: &Occurrence, new: &str, survey: &Survey) -> Splice {
+    let terminator = or_file(occurrence.first, survey);
     let mut inserted = ended_lines(new, terminator);
     if !inserted.is_empty() {
-        // The last line keeps its own end.
+        // The last line keeps its own terminator.
         inserted.truncate(inserted.len() - terminator.bytes().len());
-        inserted.extend_from_slice(match place.last {
+        inserted.extend_from_slice(match occurrence.last {
             Terminator::None => open_end(new, terminator),
             last => last.bytes(),
         });
     }
-    Splice { start: place.start, removed: place.end - place.start, inserted }
+    Splice { start: occurrence.start, removed: occurrence.end - occurrence.start, inserted }
 }
 
-/// The end of the last line of a file that has none there: an empty line would not be one without it.
+/// The terminator of the last line of a file without a final one: none, unless the line is empty, because an empty
+/// line without a terminator would not be a line.
 fn open_end(text: &str, terminator: Terminator) -> &'static [u8] {
     match lines_of(text.strip_suffix('\n').unwrap_or(text)).last() {
         Some(last) if !last.is_empty() => b"",
@@ -146,8 +147,8 @@ fn or_file(terminator: Terminator, survey: &Survey) -> Terminator {
     if terminator == Terminator::None { survey.terminator() } else { terminator }
 }
 
-/// The lines of a text that a caller wrote, each with the terminator. One at the end of the text is ignored, so
-/// the empty text has no lines and `"\n"` has one, which is empty.
+/// The lines of a caller's text, each with the terminator. One newline at the end of the text is ignored, so the
+/// empty text has no lines and `"\n"` has one empty line.
 fn ended_lines(text: &str, terminator: Terminator) -> Vec<u8> {
     if text.is_empty() {
         return Vec::new();
@@ -163,14 +164,14 @@ fn ended_lines(text: &str, terminator: Terminator) -> Vec<u8> {
 
 fn bad_place(problem: &RangeError, survey: &Survey) -> Fault {
     let fault = teach::bad_range(problem);
-    if survey.lines == 0 { fault.hint("text.append puts the first lines in") } else { fault }
+    if survey.lines == 0 { fault.hint("text.append adds the first lines") } else { fault }
 }
 
 fn not_text(survey: &Survey) -> Option<Fault> {
     survey.not_text.map(teach::not_text)
 }
 
-/// How many lines a text that a caller wrote has.
+/// How many lines a caller's text has.
 fn line_count(text: &str) -> u64 {
     if text.is_empty() { 0 } else { lines_of(text.strip_suffix('\n').unwrap_or(text)).len() as u64 }
 }
@@ -192,8 +193,8 @@ mod tests {
             self.0.len() as u64
         }
 
-        fn read_at(&self, place: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
-            let rest = &self.0[usize::try_from(place).expect("small").min(self.0.len())..];
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let rest = &self.0[usize::try_from(offset).expect("small").min(self.0.len())..];
             let count = rest.len().min(buffer.len());
             buffer[..count].copy_from_slice(&rest[..count]);
             Ok(count)
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_what_is_there_instead() {
+    fn what_does_not_match_is_reported_with_what_is_there_instead() {
         let text = "fn main() {\n    let x = 1;\n    let y = 2;\n    let x = 1;\n}\n";
         for (lines, old, expected) in [
             ([1, 2], "    let y = 2;", "line 1 is `fn main() {`, not `    let y = 2;`; that is at line 3"),
@@ -288,16 +289,16 @@ mod tests {
             ),
             ([1, 0], "    Let Y = 2;", "line 3, `    let y = 2;`, which differs in upper and lower case"),
             ([1, 0], "    let  y = 2;", "line 3, `    let y = 2;`, which differs in its whitespace"),
-            ([1, 0], "}\n", "at line 5, but for the newline at their end"),
+            ([1, 0], "}\n", "at line 5, except for the newline at their end"),
             ([1, 0], "}\nx", "begin at line 5, but the file ends with line 5, without `x`"),
             (
                 [3, 4],
                 "    let y = 2;\n    let x = 1;",
-                "are lines 3 to 4, which are not all among those of `lines`",
+                "are lines 3 to 4, which are not all in the range `lines`",
             ),
             ([1, 0], "y = 2", "`y = 2` is not among lines 1 to 5; the nearest is line 3"),
-            ([1, 0], "y = 2", "holds it as a part, where the whole line has to be given"),
-            ([1, 0], "    let y = 3;", "the nearest is line 3, `    let y = 2;`, which is only alike"),
+            ([1, 0], "y = 2", "contains it, but the whole line has to be given"),
+            ([1, 0], "    let y = 3;", "the nearest is line 3, `    let y = 2;`, which is similar"),
             ([2, 4], "    let x = 1;\n    let y = 9;", "begin at line 2, but line 3 is `    let y = 2;`"),
             (
                 [1, 0],

@@ -1,9 +1,9 @@
-//! Finding whole lines among the lines of a file, as they pass by.
+//! Finds a sequence of whole lines in a file while the file is read.
 
 use super::survey::{Line, Terminator};
 
-/// How many places are remembered; the rest is only counted.
-const REMEMBERED: usize = 20;
+/// How many occurrences are kept; the others are only counted.
+const MAX_KEPT: usize = 20;
 
 /// Looks for a sequence of lines. Takes time in proportion to the lines that pass by, however they repeat.
 ///
@@ -17,36 +17,36 @@ pub(crate) struct Finder<'a> {
     fallback: Vec<usize>,
     /// How much of the beginning has come in a row.
     matched: usize,
-    /// The lines that passed by last: where each begins, and how it ends.
+    /// The last lines that were read: where each begins, and its terminator.
     recent: std::collections::VecDeque<(u64, u64, Terminator)>,
-    /// The places where it was found.
+    /// The first occurrences.
     pub(crate) found: Vec<Occurrence>,
-    /// How often.
+    /// How many occurrences there are.
     pub(crate) count: u64,
 }
 
-/// A place where a sequence of lines was found.
+/// An occurrence of the sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Occurrence {
-    /// Its first line.
+    /// The number of its first line.
     pub(crate) line: u64,
-    /// Where it begins.
+    /// The offset of its first byte.
     pub(crate) start: u64,
-    /// Where the line after it begins.
+    /// The offset of the line after it.
     pub(crate) end: u64,
-    /// What ends its first line.
+    /// The terminator of its first line.
     pub(crate) first: Terminator,
-    /// What ends its last.
+    /// The terminator of its last line.
     pub(crate) last: Terminator,
 }
 
-/// The lines of a text that a caller wrote: without the last terminator, each with `\n` or `\r\n`.
+/// The lines of a caller's text, which are separated by `\n` or `\r\n`, without a final terminator.
 pub(crate) fn lines_of(text: &str) -> Vec<&[u8]> {
     text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).as_bytes()).collect()
 }
 
-/// The lines of a text that is to be found. At the end of the last one a `\r` may be a part of the line, or of a
-/// terminator that was cut off behind it.
+/// The lines of a text to find. A `\r` at the end of the last one may be part of the line, or of a terminator whose
+/// `\n` was left out.
 pub(crate) fn lines_to_find(text: &str) -> Vec<&[u8]> {
     let mut lines = lines_of(text);
     if let (Some(last), Some(given)) = (lines.last_mut(), text.rsplit('\n').next()) {
@@ -55,7 +55,7 @@ pub(crate) fn lines_to_find(text: &str) -> Vec<&[u8]> {
     lines
 }
 
-/// Whether a line of a file is the one that a caller wrote.
+/// Whether a line of a file equals a caller's line.
 pub(crate) fn is_line(wanted: &[u8], line: &Line<'_>) -> bool {
     let is_cut = line.terminator == Terminator::Return && wanted.strip_suffix(b"\r") == Some(line.content);
     wanted == line.content || is_cut
@@ -85,12 +85,12 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// How long the longest of the wanted lines is: one that is longer is none of them.
+    /// The length of the longest wanted line; a longer line cannot match.
     pub(crate) fn longest(&self) -> usize {
         self.beginning.iter().chain([&self.last]).map(|line| line.len()).max().unwrap_or_default()
     }
 
-    /// How many of the wanted lines have come in a row.
+    /// How many of the wanted lines match so far.
     pub(crate) fn matched(&self) -> usize {
         self.matched
     }
@@ -103,7 +103,7 @@ impl<'a> Finder<'a> {
         }
         if self.matched == self.beginning.len() && is_line(self.last, line) {
             self.count += 1;
-            if self.found.len() < REMEMBERED
+            if self.found.len() < MAX_KEPT
                 && let Some((number, start, first)) = self.recent.front().copied()
             {
                 let (end, last) = (line.end(), line.terminator);
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn places(text: &[&str], wanted: &[&str]) -> Vec<u64> {
+    fn lines_found(text: &[&str], wanted: &[&str]) -> Vec<u64> {
         let mut finder = Finder::new(wanted.iter().map(|line| line.as_bytes()).collect());
         let mut start = 0;
         for (index, content) in text.iter().enumerate() {
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn every_occurrence_is_found_also_those_that_overlap() {
-        assert_eq!(places(&["a", "b", "a", "b", "a"], &["a", "b", "a"]), [1, 3]);
-        assert_eq!(places(&["a", "a", "a"], &["a"]), [1, 2, 3]);
-        assert_eq!(places(&["a", "ab"], &["b"]), [] as [u64; 0]);
-        assert_eq!(places(&["", "x", ""], &[""]), [1, 3]);
+        assert_eq!(lines_found(&["a", "b", "a", "b", "a"], &["a", "b", "a"]), [1, 3]);
+        assert_eq!(lines_found(&["a", "a", "a"], &["a"]), [1, 2, 3]);
+        assert_eq!(lines_found(&["a", "ab"], &["b"]), [] as [u64; 0]);
+        assert_eq!(lines_found(&["", "x", ""], &[""]), [1, 3]);
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
             let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
             let plain: Vec<u64> = text.windows(wanted.len()).enumerate()
                 .filter(|(_, window)| *window == wanted).map(|(index, _)| index as u64 + 1).collect();
-            prop_assert_eq!(places(&text, &wanted), plain);
+            prop_assert_eq!(lines_found(&text, &wanted), plain);
         }
     }
 }

@@ -13,4 +13,4 @@ pub(crate) use edit::{Edit, append, insert, replace};
 pub(crate) use find::{Finder, Occurrence, is_line, lines_to_find};
 pub(crate) use range::RangeError;
 pub(crate) use read::{Read, read};
-pub(crate) use survey::{Line, Sight, survey};
+pub(crate) use survey::{Line, LineWindow, survey};

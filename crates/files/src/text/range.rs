@@ -1,4 +1,4 @@
-//! Ranges of lines, as callers write them.
+//! Resolves line numbers and ranges of lines, which callers may count from the end.
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ pub(crate) fn resolve_line(line: i64, total: u64) -> Result<u64, RangeError> {
     }
 }
 
-/// A range that means the same in every file that is long enough.
+/// A range that needs no line count: both numbers are counted from the start.
 pub(crate) fn known_range(lines: [i64; 2]) -> Option<Range<u64>> {
     let start = u64::try_from(lines[0]).ok()?.max(1);
     let end = u64::try_from(lines[1]).ok()?;

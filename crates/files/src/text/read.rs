@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     range::{known_range, resolve_range},
-    survey::{Sight, count_lines, survey},
+    survey::{LineWindow, count_lines, survey},
 };
 use crate::{
     hash::Hash,
@@ -12,19 +12,19 @@ use crate::{
     teach,
 };
 
-/// The most text that is gathered; a reply could not hold more.
-const MOST: usize = 8 << 20;
+/// The most bytes that are read, which is the size limit of a reply.
+const MAX_BYTES: usize = 8 << 20;
 
 /// Some lines of a file.
 pub(crate) struct Read {
     pub(crate) content: String,
     pub(crate) hash: Hash,
     pub(crate) total_lines: u64,
-    /// The number of the first line that was read.
+    /// The number of the first line in `content`.
     pub(crate) first_line: u64,
 }
 
-/// Reads lines, exactly as they are. An empty file has none, whatever is asked for.
+/// Reads lines exactly as they are stored. Any range of an empty file is empty.
 pub(crate) fn read(
     source: &dyn Source,
     lines: [i64; 2],
@@ -39,17 +39,17 @@ pub(crate) fn read(
     };
     let mut gathered = Vec::new();
     let mut is_too_much = false;
-    let sight = Sight { lines: range, longest: MOST };
+    let sight = LineWindow { lines: range, longest: MAX_BYTES };
     let found = survey(source, sight, has_ended, &mut |line| {
-        is_too_much |= gathered.len() + line.content.len() > MOST;
+        is_too_much |= gathered.len() + line.content.len() > MAX_BYTES;
         if !is_too_much {
             gathered.extend_from_slice(line.content);
             gathered.extend_from_slice(line.terminator.bytes());
         }
         Ok(())
     })?;
-    if let Some(place) = found.not_text {
-        return Err(teach::not_text(place).into());
+    if let Some(offset) = found.not_text {
+        return Err(teach::not_text(offset).into());
     }
     let (mut count, mut first_line) = (0, 1);
     if found.lines > 0 {

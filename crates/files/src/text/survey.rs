@@ -1,4 +1,4 @@
-//! One walk over a file: its hash, its lines, whether it is text, and a closer look at some of its lines.
+//! One streaming pass over a file: its hash, its line count, whether it is UTF-8, and the content of selected lines.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::{
     store::{Source, StoreError},
 };
 
-/// How much is read at a time.
+/// The size of the read buffer.
 const CHUNK: usize = 256 << 10;
 
-/// What ends a line.
+/// The terminator of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Terminator {
     /// `\n`
@@ -33,44 +33,43 @@ impl Terminator {
     }
 }
 
-/// One line, as it passes by.
+/// One line of a file while the file is read.
 pub(crate) struct Line<'a> {
     /// Counted from 1.
     pub(crate) number: u64,
-    /// Where it begins.
+    /// The offset of its first byte.
     pub(crate) start: u64,
-    /// What it holds, without its terminator, or the beginning of that.
+    /// Its content without the terminator, or the beginning of a long line.
     pub(crate) content: &'a [u8],
-    /// How many bytes it holds.
+    /// The length of the whole line in bytes, without the terminator.
     pub(crate) length: u64,
-    /// What ends it.
     pub(crate) terminator: Terminator,
 }
 
 impl Line<'_> {
-    /// Where the next line begins.
+    /// The offset of the next line.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.length + self.terminator.bytes().len() as u64
     }
 }
 
-/// What a walk has found.
+/// The result of a pass over a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Survey {
     pub(crate) hash: Hash,
     pub(crate) size: u64,
-    /// How many lines there are.
+    /// The number of lines.
     pub(crate) lines: u64,
-    /// What ends the first line.
+    /// The terminator of the first line.
     pub(crate) first: Terminator,
-    /// What ends the last.
+    /// The terminator of the last line.
     pub(crate) last: Terminator,
-    /// Where it stops being text, if it does.
+    /// The offset of the first byte that is not UTF-8, if there is one.
     pub(crate) not_text: Option<u64>,
 }
 
 impl Survey {
-    /// What new lines end with.
+    /// The terminator for new lines: that of the first line, else `\n`.
     pub(crate) fn terminator(&self) -> Terminator {
         match self.first {
             Terminator::None => Terminator::Newline,
@@ -79,20 +78,20 @@ impl Survey {
     }
 }
 
-/// Counts the lines of a file, and nothing else: that takes a fraction of a walk.
+/// Counts the lines of a file and nothing else, which takes a fraction of the time of [`survey`].
 pub(crate) fn count_lines(source: &dyn Source, has_ended: &dyn Fn() -> bool) -> Result<u64, StoreError> {
     let mut buffer = buffer_for(source);
-    let (mut place, mut newlines, mut last) = (0, 0, b'\n');
+    let (mut offset, mut newlines, mut last) = (0, 0, b'\n');
     loop {
         if has_ended() {
             return Err(StoreError::Ended);
         }
-        let count = source.read_at(place, &mut buffer)?;
+        let count = source.read_at(offset, &mut buffer)?;
         let chunk = &buffer[..count];
         let Some(end) = chunk.last() else { break };
         newlines += memchr_iter(b'\n', chunk).count() as u64;
         last = *end;
-        place += count as u64;
+        offset += count as u64;
     }
     Ok(newlines + u64::from(last != b'\n'))
 }
@@ -101,40 +100,40 @@ fn buffer_for(source: &dyn Source) -> Vec<u8> {
     vec![0; CHUNK.min(usize::try_from(source.size()).unwrap_or(CHUNK)).max(1)]
 }
 
-/// Which lines are to be looked at, and how much of each. A line may be as long as the file, so that not all of it
-/// can be held.
+/// Which lines are passed to the callback, and how much of each. A line can be as long as the file, so only its
+/// beginning is kept in memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Sight {
+pub(crate) struct LineWindow {
     pub(crate) lines: Range<u64>,
-    /// Of a longer line only so much is shown, and at least one byte more than this.
+    /// Longer lines are cut, but at least one byte more than this is kept, so that they can be recognized as longer.
     pub(crate) longest: usize,
 }
 
-impl Sight {
-    /// No line at all.
+impl LineWindow {
+    /// No lines.
     pub(crate) const NONE: Self = Self { lines: 0..0, longest: 0 };
 }
 
-/// Walks over a file. The lines that are in sight are shown to `look`.
+/// Reads a file once. The lines in the window are passed to `look`.
 pub(crate) fn survey(
     source: &dyn Source,
-    sight: Sight,
+    window: LineWindow,
     has_ended: &dyn Fn() -> bool,
     look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
 ) -> Result<Survey, StoreError> {
-    let mut walk = Walk {
+    let mut pass = Pass {
         hasher: Hasher::default(),
         text: TextCheck::default(),
-        range: sight.lines,
-        // A carriage return may follow that belongs to the terminator.
-        most_held: sight.longest.saturating_add(2),
+        range: window.lines,
+        // One byte more than the limit, and one for a carriage return that belongs to the terminator.
+        max_kept: window.longest.saturating_add(2),
         number: 1,
         line_start: 0,
-        held: Vec::new(),
+        kept: Vec::new(),
         length: 0,
         last_byte: 0,
         first: Terminator::None,
-        place: 0,
+        offset: 0,
         last_two: [0; 2],
     };
     let mut buffer = buffer_for(source);
@@ -142,33 +141,33 @@ pub(crate) fn survey(
         if has_ended() {
             return Err(StoreError::Ended);
         }
-        let count = source.read_at(walk.place, &mut buffer)?;
+        let count = source.read_at(pass.offset, &mut buffer)?;
         if count == 0 {
             break;
         }
-        walk.take(&buffer[..count], look)?;
+        pass.take(&buffer[..count], look)?;
     }
-    walk.finish(look)
+    pass.finish(look)
 }
 
-struct Walk {
+struct Pass {
     hasher: Hasher,
     text: TextCheck,
     range: Range<u64>,
-    /// The line that is being read.
+    /// The number of the line that is being read.
     number: u64,
     line_start: u64,
-    /// What has come of it, if it is to be looked at: the beginning, how much it was, and the last byte.
-    held: Vec<u8>,
+    /// The current line, if it is in the window: its kept beginning, its length so far, and its last byte.
+    kept: Vec<u8>,
     length: u64,
     last_byte: u8,
-    most_held: usize,
+    max_kept: usize,
     first: Terminator,
-    place: u64,
+    offset: u64,
     last_two: [u8; 2],
 }
 
-impl Walk {
+impl Pass {
     fn take(
         &mut self,
         chunk: &[u8],
@@ -182,7 +181,7 @@ impl Walk {
         }
         while !rest.is_empty() {
             if !self.range.contains(&self.number) {
-                let begin = self.place + (chunk.len() - rest.len()) as u64;
+                let begin = self.offset + (chunk.len() - rest.len()) as u64;
                 rest = self.skip(rest, begin);
                 continue;
             }
@@ -198,7 +197,7 @@ impl Walk {
                 }
             }
         }
-        self.place += chunk.len() as u64;
+        self.offset += chunk.len() as u64;
         for byte in &chunk[chunk.len().saturating_sub(2)..] {
             self.last_two = [self.last_two[1], *byte];
         }
@@ -206,8 +205,8 @@ impl Walk {
     }
 
     fn hold(&mut self, bytes: &[u8]) {
-        let room = self.most_held.saturating_sub(self.held.len());
-        self.held.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let capacity = self.max_kept.saturating_sub(self.kept.len());
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(capacity)]);
         self.length += bytes.len() as u64;
         self.last_byte = bytes.last().copied().unwrap_or(self.last_byte);
     }
@@ -219,9 +218,9 @@ impl Walk {
         }
     }
 
-    /// Passes over lines that nobody looks at; stops where the next that somebody does begins.
+    /// Skips lines outside the window; stops at the first line inside it.
     fn skip<'a>(&mut self, chunk: &'a [u8], begin: u64) -> &'a [u8] {
-        // Most chunks lie wholly before or behind the range, and counting is fast.
+        // Most chunks are wholly before or after the window, where counting newlines is enough and fast.
         if self.number >= self.range.end || chunk.len() as u64 <= self.range.start.saturating_sub(self.number)
         {
             self.count(chunk, begin);
@@ -262,15 +261,15 @@ impl Walk {
         };
         if terminator == Terminator::Return {
             self.length -= 1;
-            self.held.truncate(usize::try_from(self.length).unwrap_or(usize::MAX));
+            self.kept.truncate(usize::try_from(self.length).unwrap_or(usize::MAX));
         }
         let (number, start, length) = (self.number, self.line_start, self.length);
-        let line = Line { number, start, content: &self.held, length, terminator };
+        let line = Line { number, start, content: &self.kept, length, terminator };
         let end = line.end();
         look(line)?;
         self.number += 1;
         self.line_start = end;
-        self.held.clear();
+        self.kept.clear();
         self.length = 0;
         Ok(())
     }
@@ -279,12 +278,12 @@ impl Walk {
         mut self,
         look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
     ) -> Result<Survey, StoreError> {
-        let ends_open = self.place > 0 && self.last_two[1] != b'\n';
+        let ends_open = self.offset > 0 && self.last_two[1] != b'\n';
         if ends_open && self.range.contains(&self.number) {
             self.end_line(false, look)?;
             self.number -= 1;
         }
-        let last = match (self.place, self.last_two) {
+        let last = match (self.offset, self.last_two) {
             (0, _) => Terminator::None,
             (_, [b'\r', b'\n']) => Terminator::Return,
             (_, [_, b'\n']) => Terminator::Newline,
@@ -292,7 +291,7 @@ impl Walk {
         };
         Ok(Survey {
             hash: self.hasher.finish(),
-            size: self.place,
+            size: self.offset,
             lines: if ends_open { self.number } else { self.number - 1 },
             first: self.first,
             last,
@@ -301,11 +300,11 @@ impl Walk {
     }
 }
 
-/// Finds the first byte that is not UTF-8, however the bytes are cut.
+/// Finds the first byte that is not UTF-8, wherever the chunks are cut.
 #[derive(Default)]
 struct TextCheck {
-    place: u64,
-    /// The beginning of a character whose end has not come yet.
+    offset: u64,
+    /// The bytes of a character that is not complete yet.
     open: Vec<u8>,
     wrong: Option<u64>,
 }
@@ -316,28 +315,28 @@ impl TextCheck {
             return;
         }
         let mut rest = chunk;
-        // At most three bytes are needed to end a character.
+        // At most three more bytes complete a character.
         while !self.open.is_empty() && !rest.is_empty() {
             self.open.push(rest[0]);
             rest = &rest[1..];
             match std::str::from_utf8(&self.open) {
                 Ok(_) => {
-                    self.place += self.open.len() as u64;
+                    self.offset += self.open.len() as u64;
                     self.open.clear();
                 }
                 Err(error) if error.error_len().is_some() => {
-                    self.wrong = Some(self.place);
+                    self.wrong = Some(self.offset);
                     return;
                 }
                 Err(_) => {}
             }
         }
         match std::str::from_utf8(rest) {
-            Ok(_) => self.place += rest.len() as u64,
+            Ok(_) => self.offset += rest.len() as u64,
             Err(error) => {
-                self.place += error.valid_up_to() as u64;
+                self.offset += error.valid_up_to() as u64;
                 match error.error_len() {
-                    Some(_) => self.wrong = Some(self.place),
+                    Some(_) => self.wrong = Some(self.offset),
                     None => self.open = rest[error.valid_up_to()..].to_vec(),
                 }
             }
@@ -345,7 +344,7 @@ impl TextCheck {
     }
 
     fn finish(self) -> Option<u64> {
-        self.wrong.or((!self.open.is_empty()).then_some(self.place))
+        self.wrong.or((!self.open.is_empty()).then_some(self.offset))
     }
 }
 
@@ -356,14 +355,14 @@ mod tests {
 
     pub(crate) struct Bytes<'a>(pub(crate) &'a [u8], pub(crate) usize);
 
-    /// Gives as many bytes at a time as it is told to.
+    /// A source that returns at most a given number of bytes at a time.
     impl Source for Bytes<'_> {
         fn size(&self) -> u64 {
             self.0.len() as u64
         }
 
-        fn read_at(&self, place: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
-            let rest = &self.0[usize::try_from(place).expect("small").min(self.0.len())..];
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let rest = &self.0[usize::try_from(offset).expect("small").min(self.0.len())..];
             let count = rest.len().min(buffer.len()).min(self.1);
             buffer[..count].copy_from_slice(&rest[..count]);
             Ok(count)
@@ -404,8 +403,8 @@ mod tests {
             let lines = plain_lines(&text);
             let mut seen = Vec::new();
             let range = start..start + length;
-            let sight = Sight { lines: range.clone(), longest };
-            let found = survey(&Bytes(&text, piece), sight, &|| false, &mut |line| {
+            let window = LineWindow { lines: range.clone(), longest };
+            let found = survey(&Bytes(&text, piece), window, &|| false, &mut |line| {
                 assert!(line.content.len() as u64 == line.length || line.content.len() > longest);
                 seen.push((line.number, line.start, line.content[..line.content.len().min(longest)].to_vec(), line.length, line.terminator.bytes()));
                 Ok(())
@@ -418,14 +417,14 @@ mod tests {
             prop_assert_eq!(found.not_text, std::str::from_utf8(&text).err().map(|error| error.valid_up_to() as u64));
             prop_assert_eq!(found.first.bytes(), lines.first().map_or(&b""[..], |line| line.1));
             prop_assert_eq!(found.last.bytes(), lines.last().map_or(&b""[..], |line| line.1));
-            let mut place = 0;
+            let mut offset = 0;
             let mut expected = Vec::new();
             for (index, (content, terminator)) in lines.iter().enumerate() {
                 if range.contains(&(index as u64 + 1)) {
                     let shown = content[..content.len().min(longest)].to_vec();
-                    expected.push((index as u64 + 1, place, shown, content.len() as u64, *terminator));
+                    expected.push((index as u64 + 1, offset, shown, content.len() as u64, *terminator));
                 }
-                place += (content.len() + terminator.len()) as u64;
+                offset += (content.len() + terminator.len()) as u64;
             }
             prop_assert_eq!(seen, expected);
         }

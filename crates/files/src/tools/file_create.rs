@@ -21,7 +21,7 @@ pub(crate) struct FileCreate(pub(crate) Arc<Files>);
 pub(crate) struct Input {
     /// The file, relative to the root of the workspace.
     path: String,
-    /// What it holds.
+    /// Its content.
     content: String,
     /// How `content` is written: `utf-8` as it is (default), `base64` for bytes.
     #[serde(default)]
@@ -43,7 +43,7 @@ impl Tool for FileCreate {
 
     const NAME: &'static str = "file.create";
     const TITLE: &'static str = "Create a file";
-    const DESCRIPTION: &'static str = "Use this to make a new file; the folders that it lies in are made, too. Returns its hash. If something is there already, that is a CONFLICT and nothing is done: edit it instead.";
+    const DESCRIPTION: &'static str = "Use this to create a new file, with its parent folders. Returns its hash. If the path already exists, that is a CONFLICT and nothing is done: edit it instead.";
     const ANNOTATIONS: Annotations = ADDITION;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 
@@ -60,9 +60,8 @@ impl Tool for FileCreate {
         let content = match input.encoding {
             Encoding::Utf8 => input.content.into_bytes(),
             Encoding::Base64 => BASE64_STANDARD.decode(input.content).map_err(|_| {
-                Fault::new(ErrorCode::InvalidRequest, "`content` is not Base64").hint(
-                    "the alphabet ends with `+` and `/`, the padding is `=`, and nothing stands between",
-                )
+                Fault::new(ErrorCode::InvalidRequest, "`content` is not Base64")
+                    .hint("use the standard alphabet with `+` and `/`, padding `=`, and no white space")
             })?,
         };
         let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{ALWAYS_LOAD, reads};
 use crate::{
     files::{self, Files},
-    listing::{self, Asked, Listing, OnlyType},
+    listing::{self, ListOptions, Listing, OnlyType},
 };
 
 pub(crate) struct FileList(pub(crate) Arc<Files>);
@@ -29,11 +29,11 @@ pub(crate) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     glob: Option<String>,
-    /// Only these.
+    /// Only this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OnlyType")]
     r#type: Option<OnlyType>,
-    /// Also what .gitignore leaves out (default: false).
+    /// Include what .gitignore excludes (default: false).
     #[serde(default)]
     ignored: bool,
 }
@@ -44,7 +44,7 @@ impl Tool for FileList {
 
     const NAME: &'static str = "file.list";
     const TITLE: &'static str = "List or find files";
-    const DESCRIPTION: &'static str = "Lists a folder. With `depth` or `glob`: a tree, or files by name, in one call; names are paths from the root, without .git, ignored files and what links lead to. Over 1,000: `truncated`, `total`, and `next`, the first folder left out.";
+    const DESCRIPTION: &'static str = "Lists a folder. With `depth` or `glob`: a tree, or files by name, in one call; names are paths from the root, without .git, ignored files and targets of links. Over 1,000: `truncated`, `total`, and `next`, the first folder left out.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 
@@ -58,6 +58,6 @@ impl Tool for FileList {
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Listing, Fault> {
         let Input { path, depth, glob, r#type: only, ignored } = input;
-        listing::list(&self.0, &call, files::path(&path)?, Asked { depth, glob, only, ignored }).await
+        listing::list(&self.0, &call, files::path(&path)?, ListOptions { depth, glob, only, ignored }).await
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Input {
     path: String,
     /// The file's hash, from text.read, file.read, search, show_file or the last edit. If the file has changed since, nothing is done.
     hash: String,
-    /// The new place.
+    /// The new path.
     to: String,
 }
 
@@ -32,7 +32,7 @@ impl Tool for FileMove {
 
     const NAME: &'static str = "file.move";
     const TITLE: &'static str = "Move a file";
-    const DESCRIPTION: &'static str = "Use this to rename or move a file that is still as it was read, to a path where nothing is yet. The folders of that path are made.";
+    const DESCRIPTION: &'static str = "Use this to rename or move a file that is still as it was read, to a path that does not exist yet. Its parent folders are created.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
 
     fn need() -> Need {

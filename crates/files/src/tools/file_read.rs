@@ -32,7 +32,7 @@ pub(crate) struct Output {
     content: String,
     /// The hash of the file; the next edit takes it.
     hash: String,
-    /// How many bytes the file has.
+    /// The size in bytes.
     size: u64,
 }
 
@@ -42,16 +42,16 @@ impl ToolOutput for Output {
     }
 }
 
-/// What Base64 makes four thirds of, and still fits into a reply.
-const MOST: u64 = 5 << 20;
+/// The size limit of a file: as Base64 it is a third larger and still fits into a reply.
+const MAX_BYTES: u64 = 5 << 20;
 
 fn too_large(size: u64) -> Fault {
     Fault::new(
         ErrorCode::InvalidRequest,
-        format!("the file has {size} bytes; at most {MOST} are given at once"),
+        format!("the file has {size} bytes; file.read returns at most {MAX_BYTES}"),
     )
-    .hint("text.read gives some lines of a text file")
-    .details(json!({"size": size, "limit": MOST}))
+    .hint("use text.read for some lines of a text file")
+    .details(json!({"size": size, "limit": MAX_BYTES}))
 }
 
 impl Tool for FileRead {
@@ -75,20 +75,20 @@ impl Tool for FileRead {
         let path = files::path(&input.path)?;
         let work = |source: &dyn Source, _: &dyn Fn() -> bool| {
             let size = source.size();
-            if size > MOST {
+            if size > MAX_BYTES {
                 return Err(too_large(size).into());
             }
             let mut content = vec![0; usize::try_from(size).unwrap_or_default()];
-            let mut place = 0;
-            while place < content.len() {
-                let count = source.read_at(place as u64, &mut content[place..])?;
+            let mut offset = 0;
+            while offset < content.len() {
+                let count = source.read_at(offset as u64, &mut content[offset..])?;
                 if count == 0 {
                     break;
                 }
-                place += count;
+                offset += count;
             }
-            // It may have been cut in the meantime.
-            content.truncate(place);
+            // The file may have been truncated in the meantime.
+            content.truncate(offset);
             let hash = Hash::of(&content).to_string();
             Ok(Output { size: content.len() as u64, content: BASE64_STANDARD.encode(content), hash })
         };

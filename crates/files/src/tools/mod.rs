@@ -1,4 +1,4 @@
-//! The tools, one file each.
+//! The tools, one a file.
 
 mod file_create;
 mod file_list;
@@ -38,7 +38,7 @@ pub(crate) fn all(files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
     ]
 }
 
-/// Hints on a tool that changes something that it was told the version of.
+/// Annotations of a tool that changes a file whose hash the caller gives.
 const GUARDED_EDIT: Annotations = Annotations {
     read_only_hint: false,
     destructive_hint: true,
@@ -46,10 +46,10 @@ const GUARDED_EDIT: Annotations = Annotations {
     open_world_hint: false,
 };
 
-/// Of the tools that nearly every task needs.
+/// Client hints of the tools that nearly every task needs.
 const ALWAYS_LOAD: ClientHints = ClientHints { always_load: true, max_result_chars: None };
 
-/// Hints on a tool that only adds.
+/// Annotations of a tool that only adds content.
 const ADDITION: Annotations = Annotations {
     read_only_hint: false,
     destructive_hint: false,
@@ -65,7 +65,7 @@ fn writes(text: &str) -> Result<Vec<Access>, Fault> {
     Ok(vec![Access::Path(Verb::Write, path(text)?)])
 }
 
-/// What an edit of lines gives.
+/// The result of an edit of lines.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Edited {
@@ -77,11 +77,11 @@ pub(crate) struct Edited {
 
 impl ToolOutput for Edited {}
 
-/// How an edit of lines is planned.
+/// A planned edit of lines.
 type Planned = Result<text::Edit, StoreError>;
 
-/// Edits the lines of a file that still has the version that the caller knows. If it does not, its hash is told only
-/// where what was given shows that the caller knows the place.
+/// Edits lines if the file still has the expected hash (compare-and-swap). A conflict names the current hash only if
+/// `old` or `anchor` matches, which shows that the caller knows these lines.
 async fn edit_lines(
     files: &Arc<Files>,
     call: &CallContext,
@@ -106,7 +106,7 @@ async fn edit_lines(
     files.with_store(call, path.into(), work).await
 }
 
-/// What a change of a whole file gives.
+/// The result of a change of a whole file.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Hashed {

@@ -21,7 +21,7 @@ pub(crate) struct Input {
     hash: String,
     /// The line to insert before, counted from 1 or, negative, from the end.
     line: i64,
-    /// What that line holds now, without its newline.
+    /// That line as it is now, without its newline.
     anchor: String,
     /// The lines to insert, joined by newlines. One newline at the end is ignored; `"\n"` alone is one empty line.
     content: String,
@@ -33,7 +33,8 @@ impl Tool for TextInsert {
 
     const NAME: &'static str = "text.insert";
     const TITLE: &'static str = "Insert lines";
-    const DESCRIPTION: &'static str = "Use this to add lines before a line of a text file; `anchor` is what that line holds. Returns the new hash.";
+    const DESCRIPTION: &'static str =
+        "Use this to add lines before a line of a text file; `anchor` is that line. Returns the new hash.";
     const ANNOTATIONS: Annotations = ADDITION;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 

@@ -24,7 +24,7 @@ pub(crate) struct Input {
     lines: [i64; 2],
     /// The lines to be replaced, whole, joined by newlines, without the last one.
     old: String,
-    /// The lines that stand there afterwards. The empty text deletes the old ones. One newline at the end is ignored; `"\n"` alone is one empty line.
+    /// The new lines. The empty text deletes the old ones. One newline at the end is ignored; `"\n"` alone is one empty line.
     new: String,
 }
 
@@ -34,7 +34,7 @@ impl Tool for TextReplace {
 
     const NAME: &'static str = "text.replace";
     const TITLE: &'static str = "Replace lines";
-    const DESCRIPTION: &'static str = "Use this to change or delete whole lines of a text file. `old` must stand among `lines` exactly once, exactly as in the file; all else stays as it is, byte for byte. Returns the new hash.";
+    const DESCRIPTION: &'static str = "Use this to change or delete whole lines of a text file. `old` must occur in `lines` exactly once, exactly as in the file; all else stays as it is, byte for byte. Returns the new hash.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
 
@@ -42,7 +42,8 @@ impl Tool for TextReplace {
         Need::SomePath(Verb::Write)
     }
 
-    /// `old` guards the edit: if it does not stand in those lines exactly once, both readings are reported.
+    /// Accepts `"3-7"` for `lines`, because `old` guards the edit: if it does not occur there exactly once, the error
+    /// reports both readings.
     fn reread(argument: &str, text: &str) -> Option<Value> {
         reread_lines(argument, text)
     }
@@ -65,7 +66,7 @@ impl Tool for TextReplace {
     }
 }
 
-/// The fault of an edit whose lines were written as `"3-7"`, which `old` does not confirm.
+/// The fault for `lines` written as `"3-7"` if `old` does not occur there.
 fn unconfirmed(fault: Fault, written: &str, [start, end]: [i64; 2]) -> Fault {
     let last = end - 1;
     let hint = format!(
