@@ -1,11 +1,11 @@
-//! One spelling for each JSON value, so that equal values have equal fingerprints.
+//! Canonical JSON, so that equal values have equal fingerprints.
 
 use std::fmt;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of a value's canonical spelling.
+/// The SHA-256 of a value's canonical JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 32]);
 

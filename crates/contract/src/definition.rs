@@ -1,4 +1,4 @@
-//! What a tool says of itself.
+//! The definition of a tool, as clients see it.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub fn underscore_name(name: &str) -> String {
 pub struct Annotations {
     /// The tool changes nothing.
     pub read_only_hint: bool,
-    /// The tool may destroy what was there.
+    /// The tool may destroy or overwrite data.
     pub destructive_hint: bool,
     /// Calling it twice with the same arguments has no further effect.
     pub idempotent_hint: bool,
@@ -31,17 +31,17 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// A tool that only reads what lies here.
+    /// A tool that only reads, and only on this machine.
     pub const READ_ONLY: Self =
         Self { read_only_hint: true, destructive_hint: false, idempotent_hint: true, open_world_hint: false };
 }
 
-/// How clients are asked to treat a tool that models need again and again.
+/// Hints for clients on how to load a tool and show its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientHints {
     /// A client that defers the definitions of tools should load this one at once.
     pub always_load: bool,
-    /// A result of this many characters is still useful to a model, and should not be cut.
+    /// Clients should not cut results of up to this many characters.
     pub max_result_chars: Option<u32>,
 }
 
@@ -67,12 +67,12 @@ pub struct ToolDefinition {
     pub annotations: Annotations,
     /// How clients are asked to treat it.
     pub client_hints: ClientHints,
-    /// Rises whenever arguments, results, errors, defaults or timing change their meaning.
+    /// Incremented whenever arguments, results, errors, defaults or timing change their meaning.
     pub schema_version: u32,
 }
 
 impl ToolDefinition {
-    /// The definition as it travels; `tooling_version` says which build answered.
+    /// The definition as JSON for clients; `tooling_version` is the version and commit of the server.
     pub fn to_json(&self, tooling_version: &str) -> Value {
         json!({
             "name": self.name,

@@ -1,4 +1,4 @@
-//! The two schemas of the outer objects, and the meta that both may carry.
+//! The schemas of the envelope and of `mcp.tool.invoke`, and the `meta` that both may carry.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ pub const ENVELOPE_SCHEMA: &str = include_str!("../schemas/envelope.schema.json"
 /// JSON Schema of the params of `mcp.tool.invoke`.
 pub const TOOL_IO_SCHEMA: &str = include_str!("../schemas/tool_io.schema.json");
 
-/// What a request may say about itself.
+/// The metadata of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Meta {
     /// Asks for progress, which will carry this token.
@@ -22,8 +22,8 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Reads what is well formed and passes over the rest: the schema has judged it already, or
-    /// was told to let it through.
+    /// Reads the well-formed members and skips the others: the envelope was already validated, or shadow mode let it
+    /// through.
     pub fn from_value(value: &Value) -> Self {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         Self {
@@ -47,7 +47,7 @@ impl Meta {
         }
     }
 
-    /// Trace id and parent span id, if `traceparent` is well formed as W3C asks.
+    /// Trace id and parent span id, if `traceparent` is well formed (W3C Trace Context).
     pub fn trace(&self) -> Option<(&str, &str)> {
         let mut parts = self.traceparent.as_deref()?.split('-');
         let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);

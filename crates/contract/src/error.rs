@@ -1,4 +1,4 @@
-//! The one table of errors, and the one error that crosses crates.
+//! The error table, and the one error type that crosses crates.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub enum Retry {
     /// The call has to change first.
     No,
-    /// The caller has to do something else first (named in the table), then may try again.
+    /// The caller has to do something else first (named in the table), then can try again.
     After(&'static str),
     /// The same call may succeed later.
     Yes,
@@ -34,7 +34,7 @@ pub enum Stage {
     Arguments,
     /// The caller's scopes do not cover it.
     Authorize,
-    /// There was no slot and no place to wait.
+    /// All slots were taken and the queue was full.
     Admission,
     /// The tool was reached; it may have run.
     Run,
@@ -45,7 +45,7 @@ pub enum Stage {
 pub struct ErrorRow {
     /// The code.
     pub code: ErrorCode,
-    /// The code as it travels.
+    /// The code in the protocol.
     pub name: &'static str,
     /// HTTP status.
     pub http: u16,
@@ -53,7 +53,7 @@ pub struct ErrorRow {
     pub json_rpc: i32,
     /// Whether to try again.
     pub retry: Retry,
-    /// When it is given.
+    /// When it is used.
     pub when: &'static str,
 }
 
@@ -82,7 +82,7 @@ macro_rules! error_table {
 error_table! {
     InvalidRequest "INVALID_REQUEST" 400 -32602 Retry::No, "The request is malformed, names something unknown, or does not match its schema.";
     Unauthorized "UNAUTHORIZED" 401 401 Retry::No, "No token, or a bad one.";
-    Forbidden "FORBIDDEN" 403 403 Retry::No, "A scope is missing, or the place is read-only.";
+    Forbidden "FORBIDDEN" 403 403 Retry::No, "A scope is missing, or the path is read-only.";
     NotFound "NOT_FOUND" 404 404 Retry::No, "No such file, schema, example or resource.";
     Conflict "CONFLICT" 409 409 Retry::After("re-read"), "Something changed in between, exists already, or a key was used for something else.";
     NoIndex "NO_INDEX" 409 409 Retry::After("index_build"), "A search without an index.";
@@ -101,11 +101,11 @@ error_table! {
 impl ErrorCode {
     /// This code's row of the table.
     pub fn row(self) -> &'static ErrorRow {
-        // The macro writes enum and table in one order.
+        // The macro declares the enum and the table in the same order.
         &ERROR_TABLE[self as usize]
     }
 
-    /// The code as it travels.
+    /// The code in the protocol.
     pub fn name(self) -> &'static str {
         self.row().name
     }
@@ -126,7 +126,7 @@ impl Serialize for ErrorCode {
 #[derive(Clone, Debug)]
 pub struct Fault(Box<FaultBody>);
 
-/// The error object as it travels, and the stage that it arose in.
+/// The error object of the protocol, and the stage at which the call failed.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultBody {
@@ -134,7 +134,7 @@ pub struct FaultBody {
     pub message: String,
     /// What programs act on.
     pub code: ErrorCode,
-    /// How to mend it.
+    /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Facts for programs.
@@ -155,7 +155,7 @@ pub struct FaultBody {
 }
 
 impl Fault {
-    /// A fault of a tool that was reached.
+    /// A fault of a tool that ran or was about to run.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(FaultBody {
             message: message.into(),
@@ -169,12 +169,12 @@ impl Fault {
         }))
     }
 
-    /// An `INVALID_REQUEST` that arose in `stage`.
+    /// An `INVALID_REQUEST` at a stage.
     pub fn invalid(stage: Stage, message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidRequest, message).at(stage)
     }
 
-    /// Says how far the call got.
+    /// Sets the stage.
     #[must_use]
     pub fn at(mut self, stage: Stage) -> Self {
         self.0.stage = stage;
@@ -186,7 +186,7 @@ impl Fault {
         Self::new(ErrorCode::Internal, message)
     }
 
-    /// Adds how to mend it.
+    /// Adds what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());

@@ -1,8 +1,8 @@
-//! The contract: pure data and rules that every other crate relies on.
+//! The contract: pure data and rules that every other crate uses: error table, paths, scopes, tool definitions.
 //!
 //! A **tool** is one operation with a name, an input schema and an output schema. A **fault** is the
-//! one kind of error that crosses crates. An **envelope** is the outer object of a request. Nothing in
-//! this crate does I/O or is asynchronous, so any other server could use it as it is.
+//! one error type that crosses crates. An **envelope** is the outer object of a request. Nothing in this
+//! crate does I/O or is asynchronous, so any other server could use it as it is.
 
 mod access;
 mod canonical;

@@ -1,8 +1,8 @@
-//! Ranges of lines, as people write them in place of `[start, end)`.
+//! Ranges of lines that models write as `"3-7"` instead of `[start, end)`.
 
 use serde_json::{Value, json};
 
-/// What a text in place of the argument `lines` means, in every tool that has it: `3-7` is 3 to 7, both included.
+/// Converts a text in the argument `lines`, in every tool that has it: `3-7` is lines 3 to 7, both included.
 ///
 /// ```
 /// use pintle_contract::reread_lines;
@@ -17,7 +17,7 @@ pub fn reread_lines(argument: &str, text: &str) -> Option<Value> {
     range.map(|lines| json!(lines))
 }
 
-/// `3-7` as a range whose end is exclusive, as the tools take it.
+/// Parses `3-7` as a range with an exclusive end, as the tools expect it.
 fn inclusive_range(text: &str) -> Option<[i64; 2]> {
     let (start, last) = text.split_once('-')?;
     let number = |text: &str| text.trim().parse::<u32>().ok().map(i64::from);

@@ -1,13 +1,13 @@
-//! What a caller meant by an argument that a tool does not have.
+//! Suggests the argument that a caller meant by one that the tool does not have.
 //!
-//! Models carry over the arguments of other tools that they know. Edit distance does not see that `glob` of one tool
-//! is `path` of another, so a table is asked first.
+//! Models use argument names of other tools that they know. Edit distance does not see that `glob` of one tool is `path`
+//! of another, so a table comes first.
 
 use crate::nearest;
 
-/// An argument, what models write for it, and how to say the same with it.
+/// An argument, the names that models write for it, and how to use it instead.
 struct Meant {
-    /// Only tools that have this argument as well are meant; any tool if it is empty.
+    /// The row applies only to tools that also have this argument; to any tool if it is empty.
     beside: &'static str,
     argument: &'static str,
     written: &'static [&'static str],
@@ -18,7 +18,7 @@ const fn meant(argument: &'static str, written: &'static [&'static str], how: &'
     Meant { beside: "", argument, written, how }
 }
 
-/// In order: the first row whose argument the tool has is what was meant.
+/// In order of precedence: the first row whose argument the tool has wins.
 const TABLE: &[Meant] = &[
     meant("path", &["file_path", "filepath", "file", "filename", "file_name"], ""),
     meant("path", &["directory", "dir", "folder"], ""),
@@ -64,8 +64,8 @@ const TABLE: &[Meant] = &[
     meant("content", &["file_text", "contents", "new_str", "insert_text", "text"], ""),
 ];
 
-/// The known argument that was meant by an unknown one, with how it is used; if the table has none, the one that is
-/// nearest in spelling.
+/// The known argument that an unknown one probably means, with how to use it: from the table, else the nearest in
+/// spelling.
 ///
 /// ```
 /// use pintle_contract::meant_by;
@@ -85,7 +85,7 @@ pub fn meant_by<'a>(written: &str, known: &[&'a str]) -> Option<(&'a str, &'stat
     rows.filter_map(find).next().or_else(|| Some((nearest(written, known.iter().copied())?, "")))
 }
 
-/// `filePath` as `file_path`. A hostile name may be long; its head is enough.
+/// Converts `filePath` to `file_path`. A hostile name can be long; its beginning is enough.
 fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for letter in name.chars().take(64) {

@@ -1,4 +1,4 @@
-//! The nearest known name, for errors that teach.
+//! The nearest known name, for error messages with a suggestion.
 
 /// The candidate that is closest to `name`, if there is any candidate at all.
 ///
@@ -9,7 +9,7 @@
 /// assert_eq!(nearest("x", []), None);
 /// ```
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A hostile name may be long; its head is enough to compare.
+    // A hostile name can be long; its beginning is enough to compare.
     let head: String = name.chars().take(64).flat_map(char::to_lowercase).collect();
     let distance = |candidate: &str| {
         (1000.0 * strsim::jaro_winkler(&head, &candidate.to_lowercase())) as i64

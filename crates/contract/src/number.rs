@@ -1,9 +1,9 @@
-//! Numbers that would change by being read.
+//! Finds numbers that would lose precision when they are parsed.
 //!
-//! JSON puts no bound on numbers; here they are held as 64-bit integers and floats. A number that would
-//! come out as another one is found before it can do harm.
+//! JSON does not limit numbers; here they are 64-bit integers and floats. A number that would be parsed as another one is
+//! found first, so that it can be refused.
 
-/// Where the first number stands that cannot be held exactly, as an offset in `json`, which must be JSON.
+/// The offset of the first number that cannot be represented exactly, in `json`, which must be valid JSON.
 ///
 /// ```
 /// use pintle_contract::inexact_number;
@@ -35,8 +35,8 @@ pub fn inexact_number(json: &str) -> Option<usize> {
     None
 }
 
-/// Fifteen digits always survive a float, and no exponent of two digits leaves its range; most texts have
-/// nothing longer, in strings or out of them.
+/// A fast check: fifteen digits always survive a float, and an exponent of two digits is always in range, and most texts
+/// have no longer run of digits.
 fn has_suspect(bytes: &[u8]) -> bool {
     const SAFE_DIGITS: usize = 15;
     let mut digits = 0;

@@ -1,8 +1,8 @@
-//! Paths in the workspace: POSIX, normalized, and never above the root.
+//! Paths in the workspace: POSIX, normalized, and safe from path traversal above the root.
 
 use std::fmt;
 
-/// A path below the root, without `.`, `..` or doubled slashes. The root itself is the empty path.
+/// A normalized path in the root, without `.`, `..` or double slashes. The root itself is the empty path.
 ///
 /// ```
 /// use pintle_contract::WorkspacePath;
@@ -19,9 +19,9 @@ pub struct WorkspacePath(String);
 pub enum PathProblem {
     /// It goes up from the root.
     Escapes,
-    /// It holds a NUL.
+    /// It contains a NUL byte.
     Nul,
-    /// It holds a backslash.
+    /// It contains a backslash.
     Backslash,
     /// It begins like `C:`.
     Drive,
@@ -33,8 +33,8 @@ impl fmt::Display for PathProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Escapes => "it leaves the root",
-            Self::Nul => "it holds a NUL",
-            Self::Backslash => "it holds a backslash; folders are separated by `/`",
+            Self::Nul => "it contains a NUL byte",
+            Self::Backslash => "it contains a backslash; separate folders by `/`",
             Self::Drive => "it begins with a drive; paths begin at the root, `/`",
             Self::TooLong => "it is too long; a name has at most 255 bytes, a path 4096",
         })
@@ -52,7 +52,7 @@ impl WorkspacePath {
         Self::default()
     }
 
-    /// Normalizes a path as a caller writes it. A leading slash means the root.
+    /// Parses and normalizes a caller's path. A leading slash means the root.
     pub fn parse(text: &str) -> Result<Self, PathProblem> {
         if text.contains('\0') {
             return Err(PathProblem::Nul);
@@ -105,7 +105,7 @@ impl WorkspacePath {
         Self::parse(&joined).ok().filter(|path| path.0 == joined && !name.is_empty() && !name.contains('/'))
     }
 
-    /// Whether this is `folder` or lies below it.
+    /// Whether this is `folder` or inside it, at any depth.
     pub fn is_within(&self, folder: &Self) -> bool {
         match self.0.strip_prefix(&folder.0) {
             Some(rest) => folder.is_root() || rest.is_empty() || rest.starts_with('/'),
@@ -113,13 +113,13 @@ impl WorkspacePath {
         }
     }
 
-    /// Whether this is `folder` or lies directly in it.
+    /// Whether this is `folder` or directly in it.
     pub fn is_in(&self, folder: &Self) -> bool {
         self == folder || self.split_last().is_some_and(|(parent, _)| parent == *folder)
     }
 }
 
-/// With the leading slash that stands for the root.
+/// Writes the path with a leading slash.
 impl fmt::Display for WorkspacePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}", self.0)

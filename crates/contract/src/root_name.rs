@@ -1,10 +1,10 @@
-//! The names that the root has outside of itself, for callers who write them.
+//! The absolute paths of the root on this machine, to recognize callers who use them.
 
 use std::path::Path;
 
 use crate::{ErrorCode, Fault};
 
-/// What the root is called on the machine that it lies on.
+/// The absolute paths of the root on this machine.
 #[derive(Clone, Debug, Default)]
 pub struct RootName {
     base: String,
@@ -13,17 +13,17 @@ pub struct RootName {
 }
 
 impl RootName {
-    /// The root at these absolute paths: the real one first, then as it was given, which may lead through links.
+    /// The root at these absolute paths: the real path first, then the configured one, which may contain links.
     pub fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Self {
         let texts =
             paths.into_iter().filter_map(Path::to_str).map(|path| path.trim_end_matches('/').to_owned());
-        // Below the root of the file system every absolute path is relative to it already.
+        // If the root is `/`, every absolute path is already relative to it.
         let absolute: Vec<String> = texts.filter(|path| path.starts_with('/')).collect();
         let base = absolute.first().and_then(|path| path.rsplit('/').next()).unwrap_or("/").to_owned();
         Self { base, absolute }
     }
 
-    /// The last part of the root's path.
+    /// The last segment of the root's path.
     pub fn base(&self) -> &str {
         &self.base
     }
@@ -48,14 +48,14 @@ impl RootName {
         })
     }
 
-    /// The fault of a path that begins with an absolute path of the root.
+    /// The fault for a path that begins with an absolute path of the root.
     pub fn refuse_absolute(&self, written: &str, relative: &str) -> Fault {
         let relative = if relative.is_empty() { "/" } else { relative };
-        // A glob that leaves files out goes on doing so.
+        // A negated glob stays negated.
         let relative = if written.starts_with('!') { format!("!{relative}") } else { relative.to_owned() };
         Fault::new(
             ErrorCode::InvalidRequest,
-            format!("{written} begins with the path of the root itself, and paths are relative to the root"),
+            format!("{written} begins with the path of the root itself, but paths are relative to the root"),
         )
         .hint(format!("send `{relative}`"))
     }

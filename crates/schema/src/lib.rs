@@ -1,7 +1,7 @@
-//! JSON Schemas, each compiled once, and mismatches that say what to change.
+//! A registry of compiled JSON Schemas, and error messages that say what to change.
 //!
 //! A [`SchemaRegistry`] holds schemas by fingerprint, so that equal schemas share one validator. A [`CompiledSchema`]
-//! judges values; what does not match becomes a [`Fault`] that names the nearest known member and never quotes a value.
+//! validates values; a mismatch becomes a [`Fault`] that names the nearest known member and never quotes a value.
 
 use std::{
     collections::HashMap,
@@ -15,22 +15,22 @@ use pintle_contract::{
 };
 use serde_json::{Value, json};
 
-/// Schemas by fingerprint: tools that share a schema share its validator.
+/// Compiled schemas, cached by fingerprint: tools that share a schema share its validator.
 #[derive(Default)]
 pub struct SchemaRegistry {
     declared: Mutex<HashMap<Fingerprint, Arc<CompiledSchema>>>,
 }
 
 impl SchemaRegistry {
-    /// The validator of a schema that comes from outside: it must compile. Nothing is ever fetched: a reference that
-    /// leaves the schema fails.
+    /// Compiles a schema that comes from outside, or returns why it does not compile. Nothing is ever fetched: a `$ref`
+    /// out of the schema is an error.
     pub fn load(&self, schema: &Value) -> Result<Arc<CompiledSchema>, Fault> {
         let declared = self.declare(schema);
         declared.validator()?;
         Ok(declared)
     }
 
-    /// A schema of our own, compiled when it is first used: most servers are asked for a few of their tools.
+    /// A built-in schema, compiled on first use, because most clients call only a few tools.
     pub fn declare(&self, schema: &Value) -> Arc<CompiledSchema> {
         let key = fingerprint(schema);
         let declare = || Arc::new(CompiledSchema { schema: schema.clone(), validator: OnceLock::new() });
@@ -58,10 +58,10 @@ pub struct CompiledSchema {
     validator: OnceLock<Validator>,
 }
 
-/// One way in which a value does not match.
+/// One validation error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// RFC 6901 pointer to the value; the unknown member itself, for unknown members.
+    /// JSON Pointer (RFC 6901) to the value, or to the unknown member itself.
     pub path: String,
     /// What is wrong.
     pub message: String,
@@ -86,12 +86,12 @@ impl CompiledSchema {
         Ok(self.validator.get_or_init(|| compiled))
     }
 
-    /// Whether the value matches. Nothing matches a schema that does not compile.
+    /// Whether the value is valid. No value is valid against a schema that does not compile.
     pub fn accepts(&self, value: &Value) -> bool {
         self.validator().is_ok_and(|validator| validator.is_valid(value))
     }
 
-    /// All ways in which the value does not match; `noun` is what a member is called.
+    /// All validation errors of a value; `noun` is what messages call a member.
     pub fn mismatches(&self, value: &Value, noun: &str) -> Vec<Mismatch> {
         let validator = match self.validator() {
             Ok(validator) => validator,
@@ -104,17 +104,17 @@ impl CompiledSchema {
         found
     }
 
-    /// The fault of a value that does not match, if it does not; `subject` is what the value is called, `noun` what a
-    /// member of it is.
+    /// Validates a value and returns the fault if it is invalid; `subject` is what the message calls the value, `noun` what
+    /// it calls a member.
     pub fn check(&self, value: &Value, stage: Stage, subject: &str, noun: &str) -> Option<Fault> {
         (!self.accepts(value)).then(|| self.fault(value, stage, subject, noun))
     }
 
-    /// The fault of a value that does not match; `subject` is what the value is called.
+    /// The fault for an invalid value; `subject` is what the message calls the value.
     pub fn fault(&self, value: &Value, stage: Stage, subject: &str, noun: &str) -> Fault {
         const SHOWN: usize = 20;
         let mut mismatches = self.mismatches(value, noun);
-        // A misspelt member leaves another one missing: what was written comes before what was not.
+        // A misspelt member is also reported as missing under its right name: show the unknown one first.
         mismatches.sort_by_key(|mismatch| !mismatch.message.starts_with("unknown"));
         let shown: Vec<&str> = mismatches.iter().take(3).map(|m| m.message.as_str()).collect();
         let more = mismatches.len().saturating_sub(shown.len());
@@ -132,7 +132,7 @@ impl CompiledSchema {
         }
     }
 
-    /// What the schema says of the members that are missing: how one comes by them.
+    /// The descriptions of the missing members, which say where their values come from.
     fn describe_missing(&self, value: &Value) -> Option<String> {
         let members = value.as_object()?;
         let names = self.schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
@@ -169,7 +169,7 @@ impl CompiledSchema {
         }
     }
 
-    /// The members that the object schema around a keyword declares.
+    /// The members that the object schema of a keyword declares.
     fn known_members(&self, keyword_path: &str) -> Vec<&str> {
         let parent = keyword_path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let properties = self.schema.pointer(parent).and_then(|schema| schema.get("properties"));
@@ -185,11 +185,11 @@ fn unknown_member(name: &str, noun: &str, known: &[&str]) -> String {
             "unknown {noun} `{shown}`; the nearest known one is `{near}`{how} (known: {})",
             known.join(", ")
         ),
-        None => format!("unknown {noun} `{shown}`; none is taken here"),
+        None => format!("unknown {noun} `{shown}`; none is allowed here"),
     }
 }
 
-/// The head of a text that may be long.
+/// The beginning of a text that may be long.
 fn shorten(text: &str) -> String {
     const SHOWN: usize = 80;
     match text.char_indices().nth(SHOWN) {

@@ -1,12 +1,12 @@
-//! Work that would keep other calls off a thread of the runtime.
+//! Runs long synchronous work without blocking the async runtime.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// From how many bytes on a text is better written or parsed off the runtime.
+/// From this size on a text is serialized or parsed with `block_in_place`.
 pub const LARGE: usize = 64 << 10;
 
-/// Does work that takes some milliseconds if there is much of it. Then it runs in place on a thread that the runtime
-/// has handed its other tasks away from (`tokio::task::block_in_place`).
+/// Runs `work`, which takes milliseconds if `is_large`. Then it uses `tokio::task::block_in_place`, which moves the other
+/// tasks of this thread to another one first.
 pub fn block_in_place_if<T>(is_large: bool, work: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match flavor {

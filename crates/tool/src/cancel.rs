@@ -1,4 +1,4 @@
-//! Ending a call early.
+//! Cancellation: ends a call early, exactly once.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,20 +9,21 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CancelReason {
-    /// The client asked, and waits for the reply that says so.
+    /// The client asked for it, and waits for the `CANCELLED` reply.
     Asked = 2,
-    /// The client asked, and wants no reply, or is gone.
+    /// The client asked for it and wants no reply, or is gone.
     Silent = 3,
-    /// The server is stopping.
+    /// The server shuts down.
     Stopping = 4,
 }
 
 const OPEN: u8 = 0;
-/// It has finished, or can no longer be kept from it.
+/// The call has finished, or is past its point of no return.
 const FINISHED: u8 = 1;
 const EXPIRED: u8 = 5;
 
-/// The one switch of one call: it is either cancelled or over its deadline or finished, never two of these.
+/// The state of one call: running, cancelled, past its deadline or finished. The first transition wins; it never changes
+/// again.
 #[derive(Debug)]
 pub struct Cancel {
     state: AtomicU8,
@@ -36,9 +37,9 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Cancels the call unless it has finished. Returns whether it did.
+    /// Cancels the call. Returns false if it has already ended.
     pub fn cancel(&self, reason: CancelReason) -> bool {
-        let done = self.settle(reason as u8);
+        let done = self.end_as(reason as u8);
         if done {
             self.token.cancel();
         }
@@ -55,7 +56,7 @@ impl Cancel {
         }
     }
 
-    /// The fault of a cancelled call.
+    /// The fault of the call, if it was cancelled.
     pub fn fault(&self) -> Option<Fault> {
         let message = match self.reason()? {
             CancelReason::Asked | CancelReason::Silent => "the call was cancelled by the client",
@@ -69,36 +70,36 @@ impl Cancel {
         self.fault().unwrap_or_else(|| Fault::internal("a call ended without a reason"))
     }
 
-    /// A token for the work to watch.
+    /// The cancellation token for the work.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
     /// Marks the call as finished. `Err` if it was cancelled first: then no success may be reported.
     pub fn finish(&self) -> Result<(), Fault> {
-        if self.settle(FINISHED) {
+        if self.end_as(FINISHED) {
             return Ok(());
         }
         self.fault().map_or(Ok(()), Err)
     }
 
-    /// Makes the call one that comes to its own end. Returns whether it does: not if it was cancelled or is over
-    /// its deadline.
+    /// The point of no return: from now on the call can be neither cancelled nor timed out. Returns false if it already
+    /// was.
     pub fn commit(&self) -> bool {
-        self.settle(FINISHED)
+        self.end_as(FINISHED)
     }
 
-    /// Whether the call comes to its own end, whatever happens.
+    /// Whether the call is past its point of no return.
     pub fn is_committed(&self) -> bool {
         self.state.load(Ordering::Acquire) == FINISHED
     }
 
-    /// Marks the call as over its deadline. Returns whether it is: not if it was cancelled or comes to its own end.
+    /// Marks the call as past its deadline. Returns false if it has already ended or is past its point of no return.
     pub fn expire(&self) -> bool {
-        self.settle(EXPIRED)
+        self.end_as(EXPIRED)
     }
 
-    fn settle(&self, state: u8) -> bool {
+    fn end_as(&self, state: u8) -> bool {
         self.state.compare_exchange(OPEN, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }

@@ -1,4 +1,4 @@
-//! What a tool is given besides its arguments.
+//! The context of a call: caller, cancellation, deadline and progress.
 
 use std::sync::{
     Arc,
@@ -26,18 +26,18 @@ impl Caller {
         Self { identity, scopes: Scopes::everything() }
     }
 
-    /// Whoever reaches a server that asks for no token.
+    /// Any caller of a server without authentication.
     pub fn anonymous() -> Self {
         Self { identity: "anonymous".into(), scopes: Scopes::everything() }
     }
 
-    /// The same caller, who may do less.
+    /// The same caller with fewer scopes.
     #[must_use]
     pub fn restricted_to(self, scopes: Scopes) -> Self {
         Self { scopes, ..self }
     }
 
-    /// What it may do.
+    /// The caller's scopes.
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
     }
@@ -53,37 +53,37 @@ impl Caller {
             .details(serde_json::json!({"scope": access.to_string()})))
     }
 
-    /// What distinguishes this caller from any other.
+    /// A text that is unique to this caller.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 }
 
-/// The circumstances of one call. Cheap to clone; the call's slot is free once every clone is gone.
+/// The context of one call. Cheap to clone; the call's slot is released when the last clone is dropped.
 #[derive(Clone)]
 pub struct CallContext {
     parts: Arc<CallParts>,
 }
 
-/// What those who serve tools put into a [`CallContext`].
+/// The parts of a [`CallContext`], which the engine provides.
 pub struct CallParts {
     /// Who is calling.
     pub caller: Arc<Caller>,
-    /// Fires when the call is cancelled, over its deadline or answered: whatever still works may stop.
+    /// Fires when the call is cancelled, past its deadline or answered: all remaining work can stop.
     pub ended: CancellationToken,
     /// Where progress goes.
     pub progress: Progress,
-    /// The call's one switch.
+    /// The call's cancellation state.
     pub cancel: Arc<Cancel>,
-    /// What the call occupies, free again when the last clone of the context is dropped.
+    /// The call's slot in the queue, released when the last clone of the context is dropped.
     pub slot: Option<Box<dyn Send + Sync>>,
-    /// How many bytes a result may have.
+    /// The size limit of a result, in bytes.
     pub largest_result: usize,
-    /// Arguments with what the caller wrote for them, where that was no JSON and the tool said what it means.
+    /// Repaired arguments: the name, and the text that the caller wrote (see [`Tool::reread`](crate::Tool::reread)).
     pub reread: Vec<(String, String)>,
 }
 
-/// The fault of a result that has, or would have, so many bytes.
+/// The fault for a result over the size limit.
 pub fn result_too_large(bytes: usize, limit: usize) -> Fault {
     Fault::new(
         ErrorCode::InvalidRequest,
@@ -112,46 +112,46 @@ impl CallContext {
         })
     }
 
-    /// How many bytes a result may have. What a caller could ask for without end is refused before it is gathered.
+    /// The size limit of a result, in bytes. A tool whose result can be of any size checks it before collecting all of it.
     pub fn largest_result(&self) -> usize {
         self.parts.largest_result
     }
 
-    /// What the caller wrote for an argument whose meaning [`Tool::reread`](crate::Tool::reread) gave.
+    /// The text that the caller wrote for an argument, if [`Tool::reread`](crate::Tool::reread) converted it.
     pub fn reread(&self, argument: &str) -> Option<&str> {
         self.parts.reread.iter().find(|(name, _)| name == argument).map(|(_, text)| text.as_str())
     }
 
-    /// Who is calling.
+    /// The caller.
     pub fn caller(&self) -> &Caller {
         &self.parts.caller
     }
 
-    /// Reports to the caller how far the work is.
+    /// Reports progress to the caller.
     pub fn progress(&self) -> &Progress {
         &self.parts.progress
     }
 
-    /// Fires when nobody waits for the work any more: the call was cancelled or is over its deadline.
+    /// The cancellation token: fires when the call was cancelled or is past its deadline.
     pub fn ended(&self) -> &CancellationToken {
         &self.parts.ended
     }
 
-    /// Whether nobody waits for the work any more. Long computations ask now and then.
+    /// Whether the call was cancelled or is past its deadline. Long computations check it regularly.
     pub fn has_ended(&self) -> bool {
         self.parts.ended.is_cancelled()
     }
 
-    /// To be asked once, right before a change that cannot be undone. If this says yes, the call can be neither
-    /// cancelled nor timed out any more, and its caller gets what came of it; if no, nothing may happen.
+    /// The point of no return: call it once, right before a change that cannot be undone. If it returns true, the call can
+    /// be neither cancelled nor timed out any more, and its caller gets the result. If false, nothing must be changed.
     pub fn commit(&self) -> bool {
         self.parts.cancel.commit()
     }
 
-    /// Runs a computation where it may take its time. A tool must not compute for more than about a
-    /// millisecond anywhere else: until it yields, its call can be neither cancelled nor timed out.
+    /// Runs a computation on a blocking thread. A tool must not compute for more than about a millisecond on the async
+    /// runtime: until it yields, its call can be neither cancelled nor timed out.
     ///
-    /// The computation keeps the call's slot until it ends, also when the call was given up.
+    /// The computation keeps the call's slot until it ends, even if the call is cancelled.
     pub async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,

@@ -1,8 +1,8 @@
-//! What a toolset implements, and what a call gives it.
+//! The interfaces that a toolset implements: tools, resources, and the context of a call.
 //!
 //! A **tool** is one operation with typed input and output ([`Tool`]). A family of **resources** is what one URI scheme
-//! addresses ([`Resources`]). Both get the circumstances of a call ([`CallContext`]): who is calling, a deadline and a
-//! cancel, and a way to report progress. Nothing here knows a transport, a queue or a log: those who serve tools do.
+//! addresses ([`Resources`]). Both get the context of a call ([`CallContext`]): the caller, cancellation, the deadline
+//! and a way to report progress. Nothing here knows a transport, a queue or a log: the engine does.
 
 mod blocking;
 mod cancel;

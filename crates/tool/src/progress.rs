@@ -1,4 +1,4 @@
-//! Reporting to the caller how far the work is: throttled, in order, and never after the reply.
+//! Progress notifications: throttled, in order, and never after the reply.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{runtime::Handle, time::Instant};
 
-/// At most four a second.
+/// The least time between two notifications: at most four a second.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Where a line of progress comes from.
@@ -18,12 +18,12 @@ pub enum Stream {
     Stderr,
     /// A command's output.
     Stdout,
-    /// For those who debug.
+    /// Details for debugging.
     Debug,
 }
 
 impl Stream {
-    /// The name that travels.
+    /// The name in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -34,14 +34,14 @@ impl Stream {
     }
 }
 
-/// How far the work is.
+/// One progress event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressEvent {
     /// Rises with every event.
     pub progress: f64,
     /// What `progress` will be at the end, if known.
     pub total: Option<f64>,
-    /// For people.
+    /// A sentence for people.
     pub message: String,
     /// Where it comes from.
     pub stream: Stream,
@@ -49,7 +49,7 @@ pub struct ProgressEvent {
     pub phase: &'static str,
 }
 
-/// Takes events to one caller. Must not block.
+/// Sends progress events to one caller. Must not block.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -69,15 +69,15 @@ pub struct ProgressEvent {
 /// # let _: &dyn ProgressSink = &Latest::default();
 /// ```
 pub trait ProgressSink: Send + Sync {
-    /// Sends one event of `tool`; `token` is what the caller will know it by.
+    /// Sends one event of `tool`; `token` is the caller's progress token.
     fn emit(&self, token: &Value, tool: &str, event: &ProgressEvent);
 
-    /// The caller's scopes cover the call, so from here on it may take its time. Until then a caller may be kept
-    /// waiting for how its call is answered at all.
+    /// Called when the call is authorized and is about to run. Until then a transport may hold back its response, for
+    /// example its HTTP status.
     fn authorized(&self) {}
 }
 
-/// Reports how far a call is. Cheap to clone.
+/// Reports the progress of a call. Cheap to clone.
 #[derive(Clone)]
 pub struct Progress(Option<Arc<Gate>>);
 
@@ -90,7 +90,7 @@ struct Gate {
 }
 
 struct GateState {
-    /// Counts from the start of the call, so that a run of n seconds sends at most 4 n, and one at its end.
+    /// Starts with the call, so that a run of n seconds sends at most 4 n events, and one at its end.
     last_sent: Instant,
     highest: f64,
     pending: Option<ProgressEvent>,
@@ -118,18 +118,17 @@ impl Progress {
         }))
     }
 
-    /// For work that nobody follows.
+    /// Progress without a listener: every report is dropped.
     pub fn silent() -> Self {
         Self(None)
     }
 
-    /// Whether anyone listens. Saves the making of messages.
+    /// Whether anyone listens; check it before building an expensive message.
     pub fn is_wanted(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Says how far the work is. An event that does not rise is passed over; of those that come too
-    /// fast the latest is kept.
+    /// Reports an event. An event that does not rise is skipped; of events that come too fast the latest is kept.
     pub fn report(&self, event: ProgressEvent) {
         let Some(gate) = &self.0 else { return };
         let mut state = gate.state.lock();
@@ -148,7 +147,7 @@ impl Progress {
         }
     }
 
-    /// Ends the reports. The latest event still goes out if the work came to its own end.
+    /// Ends the reports. The latest event is still sent if the work finished by itself.
     pub fn close(&self, work_ended: bool) {
         let Some(gate) = &self.0 else { return };
         let mut state = gate.state.lock();
@@ -164,7 +163,7 @@ impl Gate {
         loop {
             tokio::time::sleep_until(due).await;
             let mut state = self.state.lock();
-            // A report that came while this task was late may have been sent at once.
+            // A report that came while this task was late may already have been sent.
             due = state.last_sent + INTERVAL;
             if Instant::now() >= due {
                 state.timer_set = false;

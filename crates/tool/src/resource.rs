@@ -1,4 +1,4 @@
-//! What a family of resources is, for those who serve one.
+//! The interface of MCP resources, one implementation a URI scheme.
 
 use std::{future::Future, pin::Pin};
 
@@ -10,7 +10,7 @@ use crate::context::CallContext;
 /// A resource in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceEntry {
-    /// The address to read it by.
+    /// The URI to read it by.
     pub uri: String,
     /// A short name for people.
     pub name: String,
@@ -27,7 +27,7 @@ pub struct ResourceContent {
     pub text: String,
 }
 
-/// A future that a trait object can give.
+/// A boxed future, for methods of trait objects.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The resources of one URI scheme.
@@ -72,25 +72,25 @@ pub trait Resources: Send + Sync {
     /// The scheme, without `://`.
     fn scheme(&self) -> &'static str;
 
-    /// The RFC 6570 template of their addresses, if they have variables.
+    /// The URI template (RFC 6570), if the URIs have variables.
     fn template(&self) -> Option<&'static str>;
 
-    /// What there is to read, as far as the caller may.
+    /// Lists the resources that the caller may read.
     fn list<'a>(&'a self, call: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>>;
 
-    /// What the caller must be allowed to do to read a resource; `rest` is what follows `://` in its address.
+    /// The access that reading a resource needs; `rest` is what follows `://` in the URI.
     fn access(&self, _rest: &str) -> Result<Vec<Access>, Fault> {
         Ok(Vec::new())
     }
 
-    /// One resource; `rest` is what follows `://` in its address.
+    /// Reads one resource; `rest` is what follows `://` in the URI.
     fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>>;
 
     /// Values of the template's variable that start with `prefix`.
     fn complete<'a>(&'a self, call: &'a CallContext, prefix: &'a str) -> Boxed<'a, Vec<String>>;
 }
 
-/// What an encoded part of an address says.
+/// Decodes a percent-encoded part of a URI.
 pub fn decode_address(text: &str) -> Result<String, Fault> {
     let decoded = percent_decode_str(text).decode_utf8();
     decoded.map(String::from).map_err(|_| {

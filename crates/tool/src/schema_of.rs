@@ -1,4 +1,4 @@
-//! From Rust types to the schemas that clients see.
+//! Generates the JSON Schemas that clients see from Rust types.
 
 use schemars::{
     JsonSchema, Schema, SchemaGenerator,
@@ -7,8 +7,8 @@ use schemars::{
 };
 use serde_json::{Value, json};
 
-/// A self-contained object schema: MCP wants `type: object` at the root, and clients differ in how
-/// well they follow references.
+/// A self-contained object schema without `$ref`: MCP requires `type: object` at the root, and not all clients resolve
+/// references.
 pub(crate) fn schema_of<T: JsonSchema>(schema_use: SchemaUse) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -33,17 +33,16 @@ pub(crate) fn schema_of<T: JsonSchema>(schema_use: SchemaUse) -> Value {
     schema
 }
 
-/// Who sends what a schema describes.
+/// Which side of a call a schema describes.
 #[derive(Clone, Copy)]
 pub(crate) enum SchemaUse {
-    /// The caller: what is out of bounds is refused.
+    /// The arguments: values out of bounds are refused.
     Input,
-    /// The tool: what it gives needs no bounds.
+    /// The result, which needs no bounds.
     Output,
 }
 
-/// `uint32` and its like are no formats of JSON Schema, and some clients refuse what they do not know:
-/// their bounds say the same in words that all know.
+/// Replaces formats such as `uint32` by bounds: they are not JSON Schema formats, and some clients refuse unknown ones.
 ///
 /// No bound is beyond 2^53, up to which a JavaScript number is exact: clients would pass on a rounded one, and model
 /// APIs refuse a whole request for a bound that is no 64-bit integer.
@@ -67,18 +66,19 @@ fn bounds_for_rust_formats(schema: &mut Schema, schema_use: SchemaUse) {
     }
 }
 
-/// JSON Schema calls 1.0 an integer; Rust does not. Writes such arguments as the integers that they are.
-pub(crate) fn settle_integers(arguments: &mut Value, schema: &Value) {
+/// Converts whole floats to integers where the schema says integer: JSON Schema accepts 1.0 as an integer, serde does
+/// not.
+pub(crate) fn convert_whole_floats(arguments: &mut Value, schema: &Value) {
     match arguments {
         Value::Object(members) => {
             for (name, value) in members {
-                settle_integers(value, &schema["properties"][name.as_str()]);
+                convert_whole_floats(value, &schema["properties"][name.as_str()]);
             }
         }
         Value::Array(elements) if schema["items"]["type"] == "integer" => {
-            elements.iter_mut().for_each(|element| settle_integers(element, &schema["items"]));
+            elements.iter_mut().for_each(|element| convert_whole_floats(element, &schema["items"]));
         }
-        // The schema has seen that it is whole.
+        // The schema has checked that it is a whole number.
         number if number.is_f64() && schema["type"] == "integer" => {
             *number = match number.as_f64().unwrap_or_default() {
                 float if float < 0.0 => json!(float as i64),

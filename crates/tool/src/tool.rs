@@ -1,4 +1,4 @@
-//! What a tool is, for those who write one.
+//! The interface of a tool, typed for authors and type-erased for the engine.
 
 use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     blocking::block_in_place_if,
     context::CallContext,
     resource::Boxed,
-    schema_of::{SchemaUse, schema_of, settle_integers},
+    schema_of::{SchemaUse, convert_whole_floats, schema_of},
 };
 
 /// One tool, in one file: its definition, its input, its output, and what it does.
@@ -74,36 +74,36 @@ pub trait Tool: Send + Sync + 'static {
     const ANNOTATIONS: Annotations;
     /// How clients are asked to treat it.
     const CLIENT_HINTS: ClientHints = ClientHints { always_load: false, max_result_chars: None };
-    /// Rises with every change of meaning.
+    /// Incremented with every change of meaning.
     const SCHEMA_VERSION: u32 = 1;
-    /// Whether a call may outlive the request that made it: its client then asks for the result later.
+    /// Whether a call may become an MCP task, whose result the client fetches later.
     const MAY_BE_TASK: bool = false;
     /// How long a call may run, if other than most tools and unless the server's settings set a timeout.
     const TIMEOUT: Option<Duration> = None;
 
-    /// What every call needs, whatever its arguments. A caller who cannot have it is not shown the tool.
+    /// The access that every call needs, whatever its arguments. The tool is hidden from callers without it.
     fn need() -> Need {
         Need::Nothing
     }
 
-    /// What is meant by a text in place of an argument of another type, such as `"3-7"` for lines. JSON texts are
-    /// converted without asking.
+    /// Repairs an argument that was sent as a text instead of its type, such as `"3-7"` for lines. Texts that are JSON are
+    /// converted without this.
     fn reread(_argument: &str, _text: &str) -> Option<Value> {
         None
     }
 
-    /// Reads the arguments, which have passed the input schema. A tool that takes large values moves
-    /// them out by hand: reading a JSON value from a JSON value would build all of it again.
+    /// Deserializes the arguments, which match the input schema. A tool with large JSON values overrides this and moves
+    /// them out, because serde would build them a second time.
     fn read_input(arguments: Value) -> Result<Self::Input, serde_json::Error> {
         serde_json::from_value(arguments)
     }
 
-    /// What the caller must be allowed to do, by what it asks for.
+    /// The access that a call with these arguments needs.
     fn access(_input: &Self::Input) -> Result<Vec<Access>, Fault> {
         Ok(Vec::new())
     }
 
-    /// Does the work.
+    /// Runs the call.
     fn run(
         &self,
         input: Self::Input,
@@ -111,7 +111,7 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Output, Fault>> + Send;
 }
 
-/// A result, which may be a failure in the toolset's own words.
+/// A result, which may report a failure in an object of its own.
 ///
 /// ```
 /// use pintle_contract::ErrorCode;
@@ -134,12 +134,12 @@ pub trait Tool: Send + Sync + 'static {
 /// assert!(Published { ok: true }.failure().is_none());
 /// ```
 pub trait ToolOutput: Serialize + JsonSchema + Send {
-    /// How other dialects should name the failure, if this is one.
+    /// The failure that the result reports, if it does, for dialects with error codes.
     fn failure(&self) -> Option<Failure> {
         None
     }
 
-    /// Whether it takes long to write.
+    /// Whether serializing it takes long.
     fn is_large(&self) -> bool {
         false
     }
@@ -152,17 +152,17 @@ pub struct Failure {
     pub code: ErrorCode,
     /// What happened and what to do next.
     pub message: String,
-    /// The effect took place all the same: an idempotency key must not let it happen again.
+    /// The effect took place all the same, so the result is stored under its idempotency key and the call is not repeated.
     pub took_effect: bool,
 }
 
-/// What came out of a tool, untyped.
+/// The result of a tool as JSON.
 pub struct Answer {
     /// The result object.
     pub value: Value,
     /// Set if the object reports a failure.
     pub failure: Option<Failure>,
-    /// Whether it takes long to check and to write.
+    /// Whether validating and serializing it takes long.
     pub is_large: bool,
 }
 
@@ -178,8 +178,8 @@ impl Answer {
 #[serde(deny_unknown_fields)]
 pub struct NoArguments {}
 
-/// A tool with its types erased, as those who serve tools hold it. [`erase`] makes one of a [`Tool`]; a tool whose schemas
-/// are known only at run time implements it itself.
+/// A type-erased tool, as the engine holds it. [`erase`] makes one of a [`Tool`]; a tool whose schemas are known only at
+/// run time implements it directly.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -204,7 +204,7 @@ pub struct NoArguments {}
 /// let tool: Arc<dyn DynTool> = Arc::new(Constant(ToolDefinition {
 ///     name: "answer".into(),
 ///     title: "Answer".into(),
-///     description: "Gives the answer.".into(),
+///     description: "Returns the answer.".into(),
 ///     input_schema: json!({"type": "object"}),
 ///     output_schema: json!({"type": "object"}),
 ///     annotations: Annotations::READ_ONLY,
@@ -214,7 +214,7 @@ pub struct NoArguments {}
 /// assert!(tool.prepare(json!({})).is_ok());
 /// ```
 pub trait DynTool: Send + Sync {
-    /// What the tool says of itself.
+    /// The tool's definition.
     fn definition(&self) -> &ToolDefinition;
 
     /// See [`Tool::need`].
@@ -238,8 +238,8 @@ pub trait DynTool: Send + Sync {
         false
     }
 
-    /// Waits until another call of this tool may run, if fewer may run at a time than the server allows. What comes out is
-    /// kept while the call runs. A call that waits for its turn holds no slot.
+    /// Waits until another call of this tool may run, if the tool limits its own concurrency. The returned guard is kept
+    /// while the call runs. A waiting call holds no slot of the server.
     fn turn(&self) -> Option<Boxed<'_, Box<dyn Send + Sync>>> {
         None
     }
@@ -249,7 +249,7 @@ pub trait DynTool: Send + Sync {
         false
     }
 
-    /// Gets ready to work. `arguments` have passed the input schema.
+    /// Prepares a call. `arguments` match the input schema.
     fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault>;
 }
 
@@ -266,19 +266,19 @@ pub enum ToolTimeout {
 pub struct Toolset {
     /// The tools.
     pub tools: Vec<Arc<dyn DynTool>>,
-    /// Whether clients are shown them. What is not shown can be called all the same.
+    /// Whether they are listed to clients. Tools that are not listed can still be called.
     pub is_listed: bool,
 }
 
-/// Work that is ready to be done.
+/// A prepared call.
 pub struct Prepared<'a> {
-    /// What the caller must be allowed to do.
+    /// The access that it needs.
     pub access: Vec<Access>,
-    /// Does it.
+    /// Runs it.
     pub run: Box<dyn FnOnce(CallContext) -> Running<'a> + Send + 'a>,
 }
 
-/// Work that is being done.
+/// A running call.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
 
 /// Erases a tool's types.
@@ -324,7 +324,7 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
     }
 
     fn prepare<'a>(&'a self, mut arguments: Value) -> Result<Prepared<'a>, Fault> {
-        settle_integers(&mut arguments, &self.definition.input_schema);
+        convert_whole_floats(&mut arguments, &self.definition.input_schema);
         let input = T::read_input(arguments).map_err(|error| {
             Fault::invalid(Stage::Arguments, format!("the arguments do not fit: {error}"))
         })?;

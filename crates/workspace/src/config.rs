@@ -1,11 +1,11 @@
-//! What the tools report that does not change while the server runs.
+//! The facts that the tools report and that do not change while the server runs.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Where the workspace is, and how the server was set up for it.
+/// Where the workspace is, and how the server is configured for it.
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceConfig {
     /// The root.
@@ -18,7 +18,7 @@ pub struct WorkspaceConfig {
     pub limits: Limits,
     /// Whether assets can be published.
     pub has_backend: bool,
-    /// What the server warned of when it started.
+    /// The warnings that the server logged at start.
     pub warnings: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct Binding {
     pub schema: String,
 }
 
-/// What the server refuses to exceed.
+/// The limits of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -45,6 +45,6 @@ pub struct Limits {
     pub running: u64,
     /// How many calls wait for a slot.
     pub waiting: u64,
-    /// How long a call may run, in milliseconds; 0 is for ever.
+    /// The deadline of a call, in milliseconds; 0 is none.
     pub timeout_ms: u64,
 }

@@ -1,4 +1,4 @@
-//! Health: what the server can do, and whether it can do it now.
+//! Health: the capabilities of the server, and whether each works now.
 //!
 //! The published output schema of `check_status` describes its lists, not their elements. The empty `description`s keep
 //! the documentation of these types out of that schema.
@@ -9,35 +9,35 @@ use serde::Serialize;
 /// The health of some part of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// What the part can do.
+    /// Its capabilities.
     pub capabilities: Vec<Capability>,
-    /// What a person should see to.
+    /// Problems that an operator should fix.
     pub warnings: Vec<Warning>,
 }
 
-/// One thing that the server can do.
+/// One capability of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, description = "")]
 pub struct Capability {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     /// Whether it works.
     pub state: CapabilityState,
 }
 
-/// Whether something works.
+/// The state of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CapabilityState {
     /// It works.
     Works,
-    /// It was not set up.
+    /// It is not configured.
     Off,
-    /// It is set up and does not work.
+    /// It is configured and does not work.
     Broken,
 }
 
-/// Something that a person should see to.
+/// A problem that an operator should fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields, description = "")]
 pub struct Warning {

@@ -1,8 +1,8 @@
 //! The workspace toolset: the state of the workspace, the health of the server, and files with line numbers.
 //!
-//! Its tools report on what other toolsets hold, and it knows none of them. What it needs of them are two small traits,
-//! [`LineReader`] and [`SearchReporter`], which the binary implements, and a [`WorkspaceConfig`] with facts that do not
-//! change while the server runs.
+//! Its tools report on other toolsets without depending on them. It needs two small traits, [`LineReader`] and
+//! [`SearchReporter`], which the binary implements, and a [`WorkspaceConfig`] with facts that do not change while the
+//! server runs.
 
 mod config;
 mod health;

@@ -1,4 +1,4 @@
-//! What `show_file` needs of the files toolset.
+//! The interface that `show_file` needs of the files toolset.
 
 use pintle_contract::Fault;
 use pintle_tool::CallContext;

@@ -1,4 +1,4 @@
-//! What the status tools need of the search toolset.
+//! The interface that the status tools need of the search toolset.
 
 use pintle_contract::Fault;
 use pintle_tool::CallContext;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::health::Health;
 
-/// Reports the state of search. Both reports may take their time: they are asked for on a blocking thread.
+/// Reports the state of search. Both methods may block: they are called on a blocking thread.
 pub trait SearchReporter: Send + Sync + 'static {
     /// The state of the index, in the form in which `index_status` returns it.
     type IndexState: Serialize + JsonSchema + Send + 'static;

@@ -306,7 +306,7 @@ mod tests {
                 "begin at line 3, but line 4 is `    let x = 1;`, not `    let z = 1;`",
             ),
             ([9, 0], "x", "line 9 is past the last: the file has 5 lines"),
-            ([3, 3], "x", "holds no line"),
+            ([3, 3], "x", "contains no line"),
         ] {
             let Refusal(message) = replaced(text, lines, old, "z").expect_err(old);
             assert!(message.contains(expected), "{message}");

@@ -1,4 +1,4 @@
-//! `check_status`.
+//! `check_status`: reports the health of the server.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ pub(crate) struct CheckStatus<S> {
 pub(crate) struct Output {
     /// Whether nothing is broken.
     ok: bool,
-    /// Each thing that the server can do, and whether it can do it now.
+    /// Each capability of the server, and whether it works now.
     capabilities: Vec<Capability>,
-    /// What a person should see to.
+    /// Problems that an operator should fix.
     warnings: Vec<Warning>,
 }
 
@@ -39,7 +39,7 @@ impl<S: SearchReporter> Tool for CheckStatus<S> {
     const NAME: &'static str = "check_status";
     const TITLE: &'static str = "Check health";
     const DESCRIPTION: &'static str =
-        "Checks each capability of the server and tells whether it works, and each warning with its remedy.";
+        "Reports whether each capability of the server works, and each warning with its remedy.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, _: NoArguments, call: CallContext) -> Result<Output, Fault> {
@@ -61,7 +61,7 @@ fn check(
     health.add("schemas", works_if(!config.schemas.is_empty()));
     health.add("backend", works_if(config.has_backend));
     for warning in &config.warnings {
-        health.warn(warning, "mend it and start the server again");
+        health.warn(warning, "fix it and restart the server");
     }
     Ok(health)
 }
@@ -71,7 +71,7 @@ fn check_root(config: &WorkspaceConfig, health: &mut Health) {
         Ok(_) => health.add("files", CapabilityState::Works),
         Err(error) => {
             health.add("files", CapabilityState::Broken);
-            health.warn(format!("the root cannot be read: {error}"), "see that it exists and may be read");
+            health.warn(format!("the root cannot be read: {error}"), "check that it exists and is readable");
         }
     }
 }
@@ -81,7 +81,7 @@ fn check_git(config: &WorkspaceConfig, call: &CallContext, health: &mut Health) 
         Ok(Some(_)) => CapabilityState::Works,
         Ok(None) => CapabilityState::Off,
         Err(problem) => {
-            // The problem may name files that this caller must not know of; workspace_status checks that.
+            // The message may name files out of the caller's scope; workspace_status checks that.
             health.warn(
                 "the state of the git repository is not available",
                 "see `gitProblem` in the result of workspace_status",
@@ -95,7 +95,7 @@ fn check_git(config: &WorkspaceConfig, call: &CallContext, health: &mut Health) 
     health.add("git", state);
 }
 
-/// The state of something that needs to be set up and cannot break.
+/// The state of a capability that has to be configured and cannot break.
 fn works_if(is_set_up: bool) -> CapabilityState {
     match is_set_up {
         true => CapabilityState::Works,

@@ -1,4 +1,4 @@
-//! The tools, one file each.
+//! The tools, one a file.
 
 mod check_status;
 mod show_file;
@@ -140,7 +140,7 @@ mod tests {
                 ],
                 "warnings": [
                     {"message": "slow", "remedy": "wait"},
-                    {"message": "a schema is broken", "remedy": "mend it and start the server again"},
+                    {"message": "a schema is broken", "remedy": "fix it and restart the server"},
                 ],
             })
         );

@@ -1,4 +1,4 @@
-//! `show_file`.
+//! `show_file`: shows a file with line numbers.
 
 use std::fmt::Write;
 
@@ -43,10 +43,10 @@ pub(crate) struct Output {
     hash: String,
     /// How many lines the file has.
     total_lines: u64,
-    /// The language that the file's name tells.
+    /// The language, by the file's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
-    /// If it was asked for: what the file defines, in the order of its lines.
+    /// On request: the file's definitions, by line.
     #[serde(skip_serializing_if = "Option::is_none")]
     outline: Option<Vec<Definition>>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Output {
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 struct Definition {
-    /// What it is.
+    /// Its kind.
     kind: &'static str,
     /// Its name.
     name: String,
@@ -78,7 +78,7 @@ impl<F: LineReader> Tool for ShowFile<F> {
 
     const NAME: &'static str = "show_file";
     const TITLE: &'static str = "Show a file";
-    const DESCRIPTION: &'static str = "Shows a text file, or some of its lines, with line numbers, its language and, on request, an outline of what it defines. Gives the hash that edits need.";
+    const DESCRIPTION: &'static str = "Shows a text file, or some of its lines, with line numbers, its language and on request an outline of definitions. Returns the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
     const CLIENT_HINTS: ClientHints =
         ClientHints { always_load: false, max_result_chars: Some(ClientHints::LARGE_RESULT_CHARS) };
@@ -125,7 +125,7 @@ impl<F: LineReader> ShowFile<F> {
         path: &str,
         language: Language,
     ) -> Result<Vec<Definition>, Fault> {
-        // One that is too large to be read whole has no outline.
+        // A file that is too large to be read at once has no outline.
         let Ok(whole) = self.files.read_lines(call, path, all()).await else { return Ok(Vec::new()) };
         let work = move |call: &CallContext| {
             let text = whole.content.as_bytes();

@@ -1,4 +1,4 @@
-//! `workspace_status`.
+//! `workspace_status`: reports the state of the workspace.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) struct Output<I> {
     /// Why the state of git is missing although there is a repository in the root or above it.
     #[serde(skip_serializing_if = "Option::is_none")]
     git_problem: Option<String>,
-    /// The search index, as `index_status` tells it.
+    /// The search index, as in `index_status`.
     index: I,
     /// The names of the schemas.
     schemas: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Output<I> {
     limits: Limits,
 }
 
-/// What git says.
+/// The state of git.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -64,8 +64,8 @@ struct GitReport {
     truncated: bool,
 }
 
-/// The most dirty files that a report names.
-const MOST_DIRTY: usize = 200;
+/// The most dirty files in one report.
+const MAX_DIRTY: usize = 200;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -85,7 +85,7 @@ impl<S: SearchReporter> Tool for WorkspaceStatus<S> {
     const NAME: &'static str = "workspace_status";
     const TITLE: &'static str = "State of the workspace";
     const SCHEMA_VERSION: u32 = 2;
-    const DESCRIPTION: &'static str = "Tells where the workspace is and what state it is in: git's head, branch and dirty files, the search index, schemas, bound files and limits.";
+    const DESCRIPTION: &'static str = "Reports where the workspace is and its state: git's head, branch and dirty files, the search index, schemas, bound files and limits.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
 
     async fn run(&self, _: NoArguments, call: CallContext) -> Result<Self::Output, Fault> {
@@ -103,10 +103,10 @@ fn status<S: SearchReporter>(
     let admits = |path: &[u8]| scopes.may_read_bytes(path);
     let (git, git_problem) = match pintle_git::status_of(&config.root, &admits, &|| call.has_ended()) {
         Ok(status) => (status.map(|status| git_report(status, scopes)), None),
-        // A problem may name files that the caller must not know of.
+        // The message may name files out of the caller's scope.
         Err(problem) if scopes.may_read_bytes(GIT_HEAD) => (None, Some(problem.to_string())),
         Err(_) => {
-            let reason = "there is a repository, but its state is not available; a caller that may read the root is shown why";
+            let reason = "there is a repository, but its state is not available; a caller that may read the root can see why";
             (None, Some(reason.to_owned()))
         }
     };
@@ -121,13 +121,13 @@ fn status<S: SearchReporter>(
     })
 }
 
-/// Whoever may read this file may know which commit and branch are checked out.
+/// A caller that may read this file may see which commit and branch are checked out.
 const GIT_HEAD: &[u8] = b".git/HEAD";
 
 fn git_report(status: GitStatus, scopes: &Scopes) -> GitReport {
     let may_read_head = scopes.may_read_bytes(GIT_HEAD);
     let count = status.dirty.len();
-    let dirty = status.dirty.iter().take(MOST_DIRTY);
+    let dirty = status.dirty.iter().take(MAX_DIRTY);
     let dirty = dirty
         .map(|dirty| DirtyFile { path: dirty.path.to_str_lossy().into_owned(), change: dirty.change.name() });
     GitReport {
@@ -136,11 +136,11 @@ fn git_report(status: GitStatus, scopes: &Scopes) -> GitReport {
         dirty: dirty.collect(),
         total: (!status.truncated).then_some(count as u64),
         at_least: status.truncated.then_some(count as u64),
-        truncated: count > MOST_DIRTY,
+        truncated: count > MAX_DIRTY,
     }
 }
 
-/// Whether a caller may know of a binding: if it may read where the bound files are.
+/// Whether a caller may see a binding: if it may read the folder of the bound files.
 fn may_know(scopes: &Scopes, binding: &Binding) -> bool {
     let plain = binding.path.split(['*', '?', '[', '{']).next().unwrap_or_default();
     let folder = plain.rsplit_once('/').map_or("", |(folder, _)| folder);
