@@ -1,4 +1,4 @@
-//! What is run, and how it ended.
+//! A command to run, and how it ended.
 
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
@@ -7,10 +7,10 @@ use crate::kept::{Keep, Kept};
 /// How long a command may take to end after SIGTERM.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
-/// A command that is to be run.
+/// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
-    /// The program's absolute path. There is no shell, and nothing is looked up.
+    /// The program's absolute path. There is no shell and no search in PATH.
     pub program: PathBuf,
     /// The arguments after the program's name.
     pub arguments: Vec<OsString>,
@@ -37,7 +37,7 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// A command that has run to its end, and nothing of it is left.
+/// The result of a command that has ended with its whole process tree.
 #[derive(Debug)]
 pub struct Finished {
     /// How the command itself ended.
@@ -57,19 +57,19 @@ pub enum StartFailure {
     /// The program's path is that of a folder.
     #[error("the program is a folder")]
     IsFolder,
-    /// It may not be executed.
+    /// It is not executable.
     #[error("the program is not executable")]
     NotExecutable,
-    /// The system cannot execute what the file holds, or the interpreter that it names does not exist.
+    /// The file is not a program, or the interpreter that it names does not exist.
     #[error("the file is no program that this system can run, or its interpreter does not exist")]
     NotAProgram,
-    /// The working folder is not there.
+    /// The working folder does not exist.
     #[error("the working folder does not exist")]
     NoFolder,
-    /// An argument or a variable holds a NUL byte, which no argument can.
+    /// An argument or a variable contains a NUL byte, which the system does not allow.
     #[error("an argument holds a NUL byte")]
     NulByte,
-    /// Arguments and environment are together more than the system takes.
+    /// Arguments and environment together exceed the limit of the system.
     #[error("the arguments are longer than the system takes")]
     TooLong,
     /// Anything else, by the system's error number.
@@ -77,13 +77,13 @@ pub enum StartFailure {
     Other(i32),
 }
 
-/// Why there is no end of a command to report.
+/// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// It was not started.
     #[error(transparent)]
     Start(#[from] StartFailure),
-    /// Its supervisor died before it. What it left was killed all the same.
+    /// Its supervisor died first. The command was killed all the same.
     #[error("the process that supervised the command was killed")]
     SupervisorLost,
     /// The system failed.

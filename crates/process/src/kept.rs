@@ -1,4 +1,4 @@
-//! What is kept of an output that has no bound.
+//! Keeps the beginning and the end of an output of any length, with bounded memory.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// A quarter of the bytes from the beginning and the rest from the end, where errors and summaries stand.
+    /// A quarter of the bytes from the beginning and the rest from the end, where errors and summaries usually are.
     pub fn ends(bytes: usize) -> Self {
         Self { first: bytes / 4, last: bytes - bytes / 4 }
     }
@@ -33,12 +33,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Nothing yet.
+    /// An empty stream.
     pub fn new(keep: Keep) -> Self {
         Self { keep, first: Vec::new(), last: VecDeque::new(), total: 0 }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (first, rest) = bytes.split_at(bytes.len().min(self.keep.first - self.first.len()));
@@ -59,12 +59,12 @@ impl Kept {
         self.total - (self.first.len() + self.last.len()) as u64
     }
 
-    /// The bytes, if none were left out.
+    /// The bytes, if none were dropped.
     pub fn whole(&self) -> Option<Vec<u8>> {
         (self.omitted() == 0).then(|| self.first.iter().chain(&self.last).copied().collect())
     }
 
-    /// The stream as text, with a line in place of what was left out. Bytes that are no UTF-8 are replaced.
+    /// The stream as text, with a line that says how many bytes were dropped. Bytes that are not UTF-8 are replaced.
     pub fn text(&self) -> String {
         if let Some(whole) = self.whole() {
             return match String::from_utf8(whole) {
@@ -73,7 +73,7 @@ impl Kept {
             };
         }
         let (first, last) = (&self.first, self.last.iter().copied().collect::<Vec<u8>>());
-        // A character that was cut in two is left out, not replaced.
+        // A character that was cut in two is dropped, not replaced.
         let first = match std::str::from_utf8(first) {
             Err(error) if error.error_len().is_none() => &first[..error.valid_up_to()],
             _ => first,

@@ -1,11 +1,12 @@
-//! Running commands: the only place of the project that starts processes and kills them.
+//! Runs commands and kills their process trees. No other crate of the project starts or kills processes.
 //!
 //! A **command** is a program with its arguments, environment, working folder and input. Each one runs below a
-//! **supervisor**: a process of this same program, started for this one command, that outlives nothing and lets nothing
-//! outlive it. All supervisors of a server are below its **watcher**, one more process of this program, that does the
-//! work of a supervisor or a server that is put out of action. A [`Spawner`] talks to them; [`act_as`] is what they do.
+//! **supervisor**: a process of this same program, started for this one command, which is a *subreaper* and ends when
+//! nothing is left of the command. All supervisors of a server are below its **watcher**, one more process of this
+//! program, which takes over when a supervisor or the server is killed or stopped. A [`Spawner`] talks to them;
+//! [`act_as`] is what they run.
 //!
-//! What is promised, and what is not, is in `docs/design/process.md`.
+//! `docs/design/process.md` says what is guaranteed and what is not.
 
 mod command;
 mod kept;
@@ -23,9 +24,9 @@ mod supervisor;
 #[cfg(unix)]
 mod tree;
 #[cfg(unix)]
-mod watched;
-#[cfg(unix)]
 mod watcher;
+#[cfg(unix)]
+mod watcher_handle;
 #[cfg(windows)]
 mod windows;
 

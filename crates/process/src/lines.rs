@@ -1,9 +1,9 @@
-//! Lines of a stream as they come, for progress.
+//! Splits a stream into lines while it is read, for progress.
 
-/// The longest line that is passed on, in bytes.
-const LONGEST: usize = 1000;
+/// The longest line that is passed on, in bytes; the rest is cut.
+const MAX_LINE_BYTES: usize = 1000;
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 pub(crate) struct Lines<F> {
     line: Vec<u8>,
     act: F,
@@ -14,19 +14,19 @@ impl<F: FnMut(&str)> Lines<F> {
         Self { line: Vec::new(), act }
     }
 
-    /// Takes the next bytes. A carriage return ends a line, too: progress bars are drawn over themselves.
+    /// Adds the next bytes. A carriage return ends a line, too, because progress bars overwrite their line.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let text = piece.strip_suffix(b"\n").or_else(|| piece.strip_suffix(b"\r")).unwrap_or(piece);
-            let room = LONGEST - self.line.len();
-            self.line.extend_from_slice(&text[..text.len().min(room)]);
+            let capacity = MAX_LINE_BYTES - self.line.len();
+            self.line.extend_from_slice(&text[..text.len().min(capacity)]);
             if text.len() < piece.len() {
                 self.end();
             }
         }
     }
 
-    /// The stream has ended, perhaps within a line.
+    /// Ends the stream, perhaps within a line.
     pub(crate) fn end(&mut self) {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(line.trim_ascii());
@@ -50,7 +50,7 @@ mod tests {
         lines.push(&[b'x'; 5000]);
         lines.end();
         assert_eq!(seen[..4], ["one", "t wo", "10 %", "20 %"]);
-        assert_eq!(seen[4].len(), LONGEST);
+        assert_eq!(seen[4].len(), MAX_LINE_BYTES);
         assert!(seen[4].starts_with("threex"));
     }
 }

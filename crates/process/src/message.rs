@@ -1,8 +1,8 @@
-//! What a server, its watcher and its supervisors say to each other over their sockets.
+//! The messages between a server, its watcher and its supervisors, over Unix sockets.
 //!
-//! A server sends its watcher requests. It sends a supervisor a specification, and at most once [`KILL`]; that it closes
-//! its end means that it is gone. Every message of a supervisor, and of the watcher in the place of one, is a frame: a
-//! byte that says what it is, and two numbers.
+//! A server sends requests to its watcher. It sends a supervisor one specification and at most one [`KILL`]; a closed
+//! socket means that the server is gone. Every message of a supervisor, and of the watcher on behalf of one, is a frame: a
+//! type byte and two numbers.
 
 use std::{
     ffi::OsString,
@@ -19,10 +19,10 @@ use crate::{
 /// The order to end the command.
 pub(crate) const KILL: u8 = b'K';
 
-/// A specification is refused if it is longer: no request is.
-const LONGEST: usize = 64 << 20;
+/// The size limit of a specification, which no request reaches.
+const MAX_SPEC_BYTES: usize = 64 << 20;
 
-/// Writes a specification, with its length in front. How much of the output is kept is no matter of the supervisor's.
+/// Serializes a specification with a length prefix, without the limits of the kept output, which the server applies.
 pub(crate) fn write_spec(spec: &CommandSpec) -> Vec<u8> {
     let mut parts = vec![spec.program.as_os_str().as_bytes(), spec.folder.as_os_str().as_bytes()];
     let grace = u64::try_from(spec.grace.as_millis()).unwrap_or(u64::MAX).to_le_bytes();
@@ -44,11 +44,12 @@ pub(crate) fn write_spec(spec: &CommandSpec) -> Vec<u8> {
     message
 }
 
-/// Reads a specification. `None` if the server closed its end, or speaks otherwise.
+/// Reads a specification. `None` if the server closed the socket or sent something else.
 pub(crate) fn read_spec(mut from: impl Read) -> Option<CommandSpec> {
     let mut length = [0; 8];
     from.read_exact(&mut length).ok()?;
-    let length = usize::try_from(u64::from_le_bytes(length)).ok().filter(|length| *length <= LONGEST)?;
+    let length =
+        usize::try_from(u64::from_le_bytes(length)).ok().filter(|length| *length <= MAX_SPEC_BYTES)?;
     let mut body = vec![0; length];
     from.read_exact(&mut body).ok()?;
     parse_spec(&body)
@@ -97,12 +98,12 @@ fn os_string(bytes: &[u8]) -> OsString {
     OsString::from_vec(bytes.to_vec())
 }
 
-/// What a server wants of its watcher.
+/// A request of a server to its watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// A supervisor, which the server will know by this number. Its input, output and error output come with it.
+    /// Start a supervisor with this id. Its standard input, output and error are passed along.
     Start(u64),
-    /// The end of a supervisor that is silent, and of all that is below it.
+    /// Kill a supervisor that does not respond, and everything below it.
     TakeOver(u64),
 }
 
@@ -130,20 +131,20 @@ impl Request {
     }
 }
 
-/// What a supervisor reports.
+/// A report of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// The command could not be started; nothing follows.
+    /// The command could not be started; this is the last report.
     NotStarted(StartFailure),
     /// The command itself has ended; what it started may still run.
     Exited(Exit),
-    /// What was ordered is being done.
+    /// The order is being carried out (heartbeat).
     Working,
-    /// Some processes cannot be killed: how many, and one of them. It is still being tried.
+    /// Some processes cannot be killed: how many, and one of them. The supervisor keeps trying.
     Unkillable { count: i32, example: i32 },
-    /// Nothing is left; nothing follows.
+    /// No process is left; this is the last report.
     Done,
-    /// The supervisor was put out of action, and its command was killed; so many processes could not be. Nothing follows.
+    /// The supervisor was killed or stopped, and its command was killed; `left` processes could not be. The last report.
     Lost { left: i32 },
 }
 
@@ -181,12 +182,12 @@ impl Report {
             (b'U', count) => Self::Unkillable { count, example: second },
             (b'D', _) => Self::Done,
             (b'L', left) => Self::Lost { left },
-            _ => return Err(io::Error::other("a supervisor sent something unknown")),
+            _ => return Err(io::Error::other("a supervisor sent an unknown message")),
         })
     }
 }
 
-/// Those that need no more than their place in the list.
+/// The failures that are encoded by their index in this list.
 const FAILURES: [StartFailure; 7] = [
     StartFailure::Missing,
     StartFailure::IsFolder,

@@ -1,4 +1,4 @@
-//! Ending everything below this process.
+//! Kills and reaps the whole process tree below this process.
 
 use std::{
     collections::HashSet,
@@ -19,31 +19,31 @@ pub(crate) enum Remains {
     Something,
 }
 
-/// How long a round may look for new processes before those that are known are killed.
+/// How long one round searches for new processes before the known ones are killed.
 const ROUND: Duration = Duration::from_millis(50);
 
-/// How long the server itself kills what a dead supervisor left.
-const SWEEP_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the server itself tries to kill the orphans of a dead supervisor.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Makes this process the new parent of every process below it that loses its own.
+/// Makes this process a subreaper (`PR_SET_CHILD_SUBREAPER`): the new parent of all orphans below it.
 #[cfg(target_os = "linux")]
 pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
 }
 
-/// Other systems have no such thing: there, what leaves the process group and its parent is not found.
+/// Other systems have no subreaper: an orphan that has left the process group is not found there.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses other processes of the same user to trace this one, to read its memory or to take its descriptors. Root may
-/// do so all the same.
+/// Keeps other processes of the same user from tracing this one, reading its memory or taking its descriptors. Root still
+/// can.
 pub(crate) fn keep_out_of_reach() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // A system that cannot refuse it has the other measures left.
+        // An error is fine: the other measures remain.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn watch_parent_end() -> Option<OwnedFd> {
     watch_end(rustix::process::getppid()?)
 }
 
-/// A descriptor that becomes readable when a process ends, where the system has such a thing.
+/// A descriptor that becomes readable when a process ends (a pidfd), if the system has them.
 pub(crate) fn watch_end(process: Pid) -> Option<OwnedFd> {
     #[cfg(target_os = "linux")]
     return rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
@@ -61,14 +61,14 @@ pub(crate) fn watch_end(process: Pid) -> Option<OwnedFd> {
     return None;
 }
 
-/// A file without a name that holds these bytes, at its beginning. Unlike a pipe it needs nobody who writes.
+/// An in-memory file with these bytes (`memfd`). Unlike a pipe it needs no writer while the command reads.
 #[cfg(target_os = "linux")]
 pub(crate) fn file_of(bytes: &[u8]) -> io::Result<File> {
     let file = rustix::fs::memfd_create("stdin", rustix::fs::MemfdFlags::CLOEXEC)?;
     filled(file.into(), bytes)
 }
 
-/// The same where files in memory have a name.
+/// The same for systems without `memfd`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn file_of(bytes: &[u8]) -> io::Result<File> {
     let path = std::env::temp_dir().join(format!("pintle-stdin-{}", std::process::id()));
@@ -83,11 +83,11 @@ fn filled(mut file: File, bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Sends a signal to a process group, and to every process below this one that has left it. The group's leader must
-/// not have been waited for: its number would be free.
+/// Sends a signal to a process group and to every process below this one that has left it. The group's leader must not
+/// have been reaped, because its number could be reused.
 pub(crate) fn signal_all(leader: Option<Pid>, signal: Signal) {
     if let Some(group) = leader {
-        // A group without processes that can be signalled is fine.
+        // An error is fine: no process of the group is left.
         let _ = kill_process_group(group, signal);
     }
     let found = tree::descendants();
@@ -98,17 +98,17 @@ pub(crate) fn signal_all(leader: Option<Pid>, signal: Signal) {
     signal_each(&found, outside.copied(), signal);
 }
 
-/// What a process that kills everything below itself has waited for.
+/// What has been reaped during a round of killing.
 pub(crate) struct Reaped {
-    /// Numbers that may be another process's by now.
+    /// Process numbers that may be reused by now.
     pub(crate) pids: Vec<Pid>,
-    /// A process group that is below this process: its leader has not been waited for.
+    /// A process group below this process whose leader has not been reaped.
     pub(crate) group: Option<Pid>,
 }
 
-/// One round of killing everything below this process but for the children that are spared: stop what is found until
-/// nothing new is found, then kill it. What is stopped forks no more, and what has ended is waited for all the time
-/// (`reap`), so the dead do not fill the list in which the living are looked for. Says whether nothing new was found.
+/// One round of killing everything below this process except the spared children: SIGSTOP what is found until nothing new
+/// is found, then SIGKILL it. A stopped process cannot fork, and ended processes are reaped all the time (`reap`), so that
+/// zombies do not fill the process table. Returns whether nothing new was found at the end.
 pub(crate) fn kill_round(
     own: &OwnChildren,
     is_spared: impl Fn(Pid) -> bool,
@@ -122,7 +122,7 @@ pub(crate) fn kill_round(
         reaped.pids.iter().for_each(|pid| _ = stopped.remove(pid));
         group = reaped.group;
         if let Some(group) = group {
-            // All of a group at once; one without processes that can be signalled is fine.
+            // The whole group at once; an error means that none of its processes is left.
             let _ = kill_process_group(group, Signal::STOP);
         }
         let children: Vec<Pid> = own.list().into_iter().filter(|child| !is_spared(*child)).collect();
@@ -131,7 +131,7 @@ pub(crate) fn kill_round(
         stopped.extend(&new);
         let is_late = Instant::now() > deadline;
         if !new.is_empty() && !is_late {
-            // Whoever loses its parent becomes a child of this process: it is looked for here first, because this list
+            // An orphan becomes a child of this process: these children are checked first, because their list
             // is read in a moment and a process that only forks and ends is there for no longer.
             continue;
         }
@@ -152,11 +152,10 @@ pub(crate) fn kill_round(
     is_all
 }
 
-/// Sends a signal to children of this process. As long as it has not waited for a child, the child's number is no other
-/// process's.
+/// Sends a signal to children of this process. A child's number is not reused before the child is reaped.
 fn signal_children(children: &[Pid], signal: Signal) {
     for child in children {
-        // One that has ended, or is another user's, is found again.
+        // An error is fine: a process that has ended, or belongs to another user, is found again.
         let _ = kill_process(*child, signal);
     }
 }
@@ -169,15 +168,15 @@ fn signal_each(tree: &[(Pid, Pid)], which: impl Iterator<Item = (Pid, Pid)>, sig
     }
 }
 
-/// Kills every process below this one but for these children and what is below them, and takes their exit codes. Says
-/// how many are left after a while.
+/// Kills and reaps every process below this one, except these children and their trees. Returns how many are left at the
+/// timeout.
 pub(crate) fn kill_children_but(spared: &HashSet<Pid>) -> usize {
-    let deadline = Instant::now() + SWEEP_PATIENCE;
+    let deadline = Instant::now() + SWEEP_TIMEOUT;
     let own = OwnChildren::of_all_threads();
     let orphans = || own.list().into_iter().filter(|child| !spared.contains(child)).collect::<Vec<_>>();
     loop {
         let reap = || {
-            // Only the orphans: the exit codes of the others are for those that wait for them.
+            // Reap only the orphans: other parts of the program wait for the other children.
             let ended = orphans().into_iter();
             let ended = ended.filter(|pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_))));
             Reaped { pids: ended.collect(), group: None }

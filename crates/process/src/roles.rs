@@ -1,16 +1,16 @@
-//! The processes of this same program that running commands needs: which of them this one is, is its first argument.
+//! The roles of this program: its first argument says whether it runs as a watcher or a supervisor.
 
 use std::{ffi::OsStr, path::PathBuf, process::ExitCode};
 
 use crate::{supervisor, watcher};
 
-/// The first argument of a process that watches over the commands of a server. It is no word that anyone would type.
+/// The first argument of a watcher process. Nobody would type it by accident.
 pub(crate) const WATCHER_ARGUMENT: &str = "--watch-over-commands";
 
-/// The first argument of a process that supervises one command.
+/// The first argument of a supervisor process.
 pub(crate) const SUPERVISOR_ARGUMENT: &str = "--supervise-one-command";
 
-/// Is what the first argument says, to its end. `None` if it names no process of this crate.
+/// Runs the role that the first argument names, to its end. `None` if it names none.
 pub fn act_as(first_argument: Option<&OsStr>) -> Option<ExitCode> {
     match first_argument?.to_str()? {
         WATCHER_ARGUMENT => Some(watcher::watch()),
@@ -19,7 +19,7 @@ pub fn act_as(first_argument: Option<&OsStr>) -> Option<ExitCode> {
     }
 }
 
-/// The file that runs, whatever has become of its name.
+/// The running executable, even if its file was renamed or removed.
 pub(crate) fn own_executable() -> PathBuf {
     match cfg!(target_os = "linux") {
         true => PathBuf::from("/proc/self/exe"),

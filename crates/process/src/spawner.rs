@@ -1,4 +1,4 @@
-//! The server's side: has a supervisor started for each command, takes what the command prints, and sees to its end.
+//! The server's side: starts a supervisor for each command, reads the command's output, and makes sure that it ends.
 
 use std::{
     io::{self, PipeReader},
@@ -28,20 +28,20 @@ use crate::{
     lines::Lines,
     message::{KILL, REPORT_BYTES, Report, write_spec},
     roles::own_executable,
-    watched::{Watched, Watchers},
+    watcher_handle::{WatcherHandle, Watchers},
 };
 
-/// How long the ends of the pipes may take to close once nothing is left that was started here. What a command handed
-/// to another service may hold them for ever.
-const PIPES_CLOSE: Duration = Duration::from_secs(1);
+/// How long to wait for the output pipes to close after the process tree is gone. Another service that inherited them from
+/// the command could keep them open forever.
+const PIPES_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// After this time without a word from a supervisor that was ordered to kill, its work is done by others: first by the
-/// watcher, then by the server.
-const SILENCE: Duration = Duration::from_secs(3);
+/// After this time without a heartbeat from a supervisor that was ordered to kill, others take over: first the watcher,
+/// then the server.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// After this time beyond the grace its work is done by others, too: one that is stopped again and again gets nowhere. One
-/// that finds what cannot be killed has said so by then.
-const LONGEST_KILL: Duration = Duration::from_secs(10);
+/// After this time beyond the grace others take over, too, because a supervisor that is stopped again and again makes no
+/// progress. One that found an unkillable process has reported it by then.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Starts commands, each below a supervisor of its own.
 #[derive(Clone)]
@@ -58,13 +58,13 @@ struct Shared {
 }
 
 impl Spawner {
-    /// Starts this same program, which has to call [`act_as`](crate::act_as) with its first argument before anything
-    /// else. What could not be killed is reported to `problem`.
+    /// Uses this same program for supervisors and watcher: it has to call [`act_as`](crate::act_as) with its first argument
+    /// before anything else. Processes that could not be killed are reported to `problem`.
     pub fn new(problem: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self::with_executable(own_executable(), problem)
     }
 
-    /// The same with another program for the processes between this one and the commands.
+    /// The same with another program for supervisors and watcher.
     pub fn with_executable(executable: PathBuf, problem: impl Fn(&str) + Send + Sync + 'static) -> Self {
         let problem: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(problem);
         let watchers = Watchers::new(executable, Arc::clone(&problem));
@@ -72,10 +72,10 @@ impl Spawner {
         Self { shared: Arc::new(Shared { watchers, longest_grace, tasks, problem }) }
     }
 
-    /// Runs a command to its end, and to that of everything that it started. If this future is dropped, all of it is
-    /// killed; that goes on in the background.
+    /// Runs a command until its whole process tree has ended. If this future is dropped, the tree is killed in the
+    /// background.
     ///
-    /// `on_line` gets the lines of standard error as they come. `held` is dropped when nothing is left.
+    /// `on_line` gets the lines of standard error as they come. `held` is dropped when no process is left.
     pub async fn run(
         &self,
         spec: CommandSpec,
@@ -86,18 +86,18 @@ impl Spawner {
         self.shared.longest_grace.fetch_max(grace, Ordering::Relaxed);
         let (reply, finished) = oneshot::channel();
         let shared = Arc::clone(&self.shared);
-        // A task of its own: whoever waits may stop waiting, but the end has to be seen to.
+        // A task of its own, because the kill has to continue when the caller is dropped.
         self.shared.tasks.spawn(async move {
             let mut reply = reply;
             let outcome = shared.supervise(spec, on_line, &mut reply).await;
             drop(held);
-            // Nobody may be there to hear it.
+            // An error is fine: the caller is gone.
             let _ = reply.send(outcome);
         });
         finished.await.unwrap_or(Err(RunError::SupervisorLost))
     }
 
-    /// How long a command may take to end after SIGTERM: the longest of all that were run.
+    /// The longest grace of all commands that were run.
     pub fn longest_grace(&self) -> Duration {
         Duration::from_millis(self.shared.longest_grace.load(Ordering::Relaxed))
     }
@@ -109,10 +109,10 @@ impl Spawner {
     }
 }
 
-/// A supervisor that was asked for, and the ends of what it was given.
+/// A supervisor that was requested, and the server's ends of its socket and pipes.
 struct Started {
-    /// The watcher that starts it, and its number there.
-    watcher: Arc<Watched>,
+    /// The watcher that starts it, and its id there.
+    watcher: Arc<WatcherHandle>,
     id: u64,
     control: StdUnixStream,
     stdout: PipeReader,
@@ -128,7 +128,7 @@ impl Shared {
     ) -> Result<Finished, RunError> {
         let started = match self.watchers.is_ready() {
             true => self.start(),
-            // Another has to be started first, which takes a while.
+            // A new watcher has to be started first, which blocks for a while.
             false => {
                 let starter = Arc::clone(&self);
                 tokio::task::spawn_blocking(move || starter.start()).await.map_err(io::Error::other)?
@@ -154,9 +154,9 @@ impl Shared {
         let control = async {
             let written = write_spec(&spec);
             tokio::select! {
-                // A supervisor that is gone already shows in what it reports.
+                // An error is fine: a supervisor that is gone shows in its reports.
                 _ = to.write_all(&written) => {}
-                // Half a specification is none: there is nobody who could take an order.
+                // With half a specification the supervisor cannot handle an order, so the watcher kills it.
                 () = reply.closed() => watcher.take_over(id),
             }
             self.follow(from, to, reply, &watcher, id, spec.grace).await
@@ -165,7 +165,7 @@ impl Shared {
         Ok(Finished { exit, stdout: kept.0, stderr: kept.1 })
     }
 
-    /// Has a supervisor started.
+    /// Starts a supervisor.
     fn start(&self) -> io::Result<Started> {
         let (control, theirs) = StdUnixStream::pair()?;
         let (stdout, stdout_writer) = io::pipe()?;
@@ -175,20 +175,20 @@ impl Shared {
         Ok(Started { watcher, id, control, stdout, stderr })
     }
 
-    /// Follows what a supervisor reports, to the end. Orders it to kill when nobody waits any more, and has its work done
-    /// by others if it does not do it.
+    /// Reads a supervisor's reports to the end. Orders it to kill when the caller is gone, and lets the watcher or the server
+    /// take over if it does not respond.
     async fn follow(
         &self,
         mut from: OwnedReadHalf,
         to: OwnedWriteHalf,
         reply: &mut oneshot::Sender<Result<Finished, RunError>>,
-        watcher: &Watched,
+        watcher: &WatcherHandle,
         id: u64,
         grace: Duration,
     ) -> Result<Exit, RunError> {
         let mut exit = None;
         let mut is_reported = false;
-        // When others do the work: because nothing was heard, or because what is heard comes to no end.
+        // When others take over: no heartbeat, or no end in spite of heartbeats.
         let (mut silent_at, mut overdue_at) = (None, None);
         let mut is_taken_over = false;
         loop {
@@ -200,13 +200,13 @@ impl Shared {
                     tokio::select! {
                         read = &mut read => break read,
                         () = reply.closed(), if silent_at.is_none() => {
-                            silent_at = Some(Instant::now() + SILENCE);
-                            overdue_at = Some(Instant::now() + grace + LONGEST_KILL);
-                            // One that has ended just now needs no order, and one that does not read gets none.
+                            silent_at = Some(Instant::now() + HEARTBEAT_TIMEOUT);
+                            overdue_at = Some(Instant::now() + grace + KILL_TIMEOUT);
+                            // An error is fine: the supervisor has just ended, or does not read.
                             let _ = to.try_write(&[KILL]);
                         }
                         () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                            silent_at = Some(Instant::now() + SILENCE);
+                            silent_at = Some(Instant::now() + HEARTBEAT_TIMEOUT);
                             overdue_at = None;
                             match is_taken_over {
                                 false => watcher.take_over(id),
@@ -224,14 +224,14 @@ impl Shared {
                     watcher.swept().await;
                     return Err(RunError::SupervisorLost);
                 }
-                Ok(_) => silent_at = silent_at.map(|_| Instant::now() + SILENCE),
+                Ok(_) => silent_at = silent_at.map(|_| Instant::now() + HEARTBEAT_TIMEOUT),
             }
             match Report::read(frame)? {
                 Report::NotStarted(failure) => return Err(failure.into()),
                 Report::Exited(how) => exit = Some(how),
                 Report::Working => {}
                 Report::Unkillable { count, example } => {
-                    // Others could do no more.
+                    // The others could do no more.
                     overdue_at = None;
                     if !is_reported {
                         (self.problem)(&format!(
@@ -245,7 +245,7 @@ impl Shared {
                 Report::Lost { left } => {
                     if left > 0 {
                         (self.problem)(&format!(
-                            "a command put its supervisor out of action, and {left} of its processes cannot be killed"
+                            "a command killed or stopped its supervisor, and {left} of its processes cannot be killed"
                         ));
                     }
                     return Err(RunError::SupervisorLost);
@@ -263,13 +263,13 @@ fn receiver(pipe: PipeReader) -> io::Result<pipe::Receiver> {
 async fn drain(mut pipe: pipe::Receiver, mut take: impl FnMut(&[u8])) {
     const AT_ONCE: usize = 64 << 10;
     let mut buffer = vec![0; AT_ONCE];
-    // A pipe that cannot be read has ended.
+    // A read error means that the pipe has ended.
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
         take(&buffer[..count]);
     }
 }
 
-/// Follows the control channel while the output is read, and waits a little for the rest of the output.
+/// Follows the control socket while the output is read, then waits a little for the rest of the output.
 async fn with_output<T, E>(
     outputs: impl Future<Output = ()>,
     control: impl Future<Output = Result<T, E>>,
@@ -279,7 +279,7 @@ async fn with_output<T, E>(
         biased;
         () = &mut outputs => control.await,
         ended = &mut control => {
-            let _ = tokio::time::timeout(PIPES_CLOSE, outputs).await;
+            let _ = tokio::time::timeout(PIPES_CLOSE_TIMEOUT, outputs).await;
             ended
         }
     }

@@ -1,9 +1,9 @@
-//! The process between the server and one command: it starts the command, waits for it, and lets nothing that the
-//! command started outlive it.
+//! The supervisor: the process between the server and one command. It starts the command, waits for it, and kills
+//! everything that the command started and left behind.
 //!
-//! It is a *subreaper*: a process below it that loses its parent becomes its child, however often it forks, whatever
-//! session or group it makes for itself, and whatever its environment says. So everything that the command started is
-//! below the supervisor, and when the system says that it has no children, nothing is left.
+//! It is a *subreaper*: an orphan below it becomes its child, however often it forks, whatever session or process group
+//! it creates, and whatever its environment is. So everything that the command started is below the supervisor, and when
+//! `waitpid` reports no children, nothing is left.
 
 use std::{
     fs::{File, OpenOptions},
@@ -33,58 +33,57 @@ use crate::{
     tree::OwnChildren,
 };
 
-/// How often the supervisor looks for orphans that have ended while the command still runs.
+/// How often the supervisor reaps orphans that have ended while the command still runs.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The same while orphans end, and how often it looks for the command's end where the system has no descriptor of a
-/// process.
-const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+/// The same while orphans keep ending, and how often it polls for the command's end on systems without pidfds.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The longest pause between two looks at what is ending.
-const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// The longest pause between two checks of processes that are ending.
+const MAX_PAUSE: Duration = Duration::from_millis(10);
 
-/// After this time of killing without success, it is reported.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// After this time, processes that could not be killed are reported.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often the server hears that its order is being carried out.
+/// How often the supervisor reports to the server that it is carrying out an order.
 const WORKING_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Supervises one command: the whole life of a process that a watcher started. Standard input is the socket to the
-/// server; standard output and error are the command's.
+/// Runs a supervisor process for one command, to its end. Standard input is the socket to the server; standard output and
+/// error are the command's.
 pub(crate) fn supervise() -> ExitCode {
     match Supervisor::start().map(|mut supervisor| supervisor.run()) {
         Ok(Remains::Nothing) => ExitCode::SUCCESS,
-        // The watcher does the rest.
+        // The watcher kills what is left.
         Ok(Remains::Something) | Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// What the server wants.
+/// The order of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// That the command goes on.
+    /// The command may run on.
     GoOn,
-    /// That it ends, and may take its time for it.
+    /// Graceful: SIGTERM, then SIGKILL after the grace.
     Terminate,
-    /// Nothing any more: the server or the watcher is gone, so everything has to go at once.
+    /// The server or the watcher is gone: SIGKILL everything at once.
     Kill,
 }
 
 struct Supervisor {
     control: UnixStream,
     order: Order,
-    /// The command itself, until it has ended and its exit code was taken.
+    /// The command itself, until its exit code was collected.
     command: Option<Pid>,
     own: Rc<OwnChildren>,
     /// Becomes readable when the watcher ends.
     watcher_end: Option<OwnedFd>,
-    /// When the server last heard that its order is being carried out.
+    /// When the last progress report was sent to the server.
     reported: Instant,
 }
 
 impl Supervisor {
     fn start() -> io::Result<Self> {
-        // Out of the terminal's reach: what a user types there is for the server, which decides for its commands.
+        // A session of its own, so that Ctrl-C in a terminal reaches the server only, which decides for its commands.
         let _ = setsid();
         reaper::keep_out_of_reach();
         reaper::become_subreaper()?;
@@ -96,11 +95,11 @@ impl Supervisor {
     }
 
     fn run(&mut self) -> Remains {
-        // A server that dies before it has said what to run wants nothing.
+        // The server died before it sent a command: nothing to do.
         let Some(spec) = read_spec(&self.control) else { return Remains::Nothing };
         let started = null_device().and_then(|null| {
             let started = start(&spec)?;
-            // What the command holds of its output is then the only thing that holds it.
+            // The supervisor must not keep the output pipes open: they close when the last process of the command ends.
             let _ = rustix::stdio::dup2_stdout(&null).and_then(|()| rustix::stdio::dup2_stderr(&null));
             Ok(started)
         });
@@ -125,28 +124,28 @@ impl Supervisor {
         Remains::Nothing
     }
 
-    /// Waits until the command has ended, or is to be ended.
+    /// Waits until the command has ended or an order to end it came.
     fn wait_for_command(&mut self) -> Remains {
         let ending = self.command.and_then(reaper::watch_end);
-        let longest = if ending.is_some() { REAP_INTERVAL } else { LOOK_INTERVAL };
+        let longest = if ending.is_some() { REAP_INTERVAL } else { POLL_INTERVAL };
         let mut interval = longest;
         loop {
             self.listen(interval, ending.as_ref());
             let mut ended = Vec::new();
             let remains = self.reap_into(&mut ended);
-            // Where some end, more may: what forks and ends all the time would fill the table of processes.
-            interval = if ended.is_empty() { (2 * interval).min(longest) } else { LOOK_INTERVAL };
+            // Poll faster while orphans end: a command that forks all the time would fill the process table with zombies.
+            interval = if ended.is_empty() { (2 * interval).min(longest) } else { POLL_INTERVAL };
             if remains == Remains::Nothing || self.command.is_none() || self.order != Order::GoOn {
                 return remains;
             }
         }
     }
 
-    /// Asks everything to end, and waits until it has or the time is over.
+    /// Sends SIGTERM to everything and waits until it has ended or the grace is over.
     fn terminate(&mut self, grace: Duration) {
         let deadline = Instant::now() + grace;
         reaper::signal_all(self.command, Signal::TERM);
-        // What was stopped could not end otherwise.
+        // A stopped process cannot handle SIGTERM before it is continued.
         reaper::signal_all(self.command, Signal::CONT);
         let mut pause = Duration::from_millis(1);
         while self.reap() == Remains::Something && self.order != Order::Kill {
@@ -156,30 +155,30 @@ impl Supervisor {
             }
             self.report_working();
             self.listen(pause.min(left), None);
-            pause = (2 * pause).min(LONGEST_PAUSE);
+            pause = (2 * pause).min(MAX_PAUSE);
         }
     }
 
-    /// Kills until nothing is left, or until others have to do it.
+    /// Kills until nothing is left, or until the watcher has to take over.
     fn kill(&mut self) -> Remains {
         let started = Instant::now();
         while self.reap() == Remains::Something {
             self.report_working();
             let is_all = self.kill_round();
             let mut pause = Duration::from_micros(100);
-            // What was killed needs a moment to end; what still forks is not given one.
-            while is_all && pause < LONGEST_PAUSE && self.reap() == Remains::Something {
+            // Killed processes need a moment to end; while something still forks there is no pause.
+            while is_all && pause < MAX_PAUSE && self.reap() == Remains::Something {
                 std::thread::sleep(pause);
                 pause *= 2;
             }
-            if started.elapsed() > KILL_PATIENCE && self.reap() == Remains::Something {
+            if started.elapsed() > KILL_TIMEOUT && self.reap() == Remains::Something {
                 let left = self.own.list();
-                // Something is left, and this process cannot find it.
+                // Something is left that this process cannot find.
                 let Some(example) = left.first() else { return Remains::Something };
                 let count = i32::try_from(left.len()).unwrap_or(i32::MAX);
                 self.report(Report::Unkillable { count, example: example.as_raw_nonzero().get() });
-                // With the server gone there is nobody to wait for.
-                self.listen(KILL_PATIENCE / 5, None);
+                // Pause before the next round. Without a server nobody waits for this process, so the watcher takes over.
+                self.listen(KILL_TIMEOUT / 5, None);
                 if self.order == Order::Kill {
                     return Remains::Something;
                 }
@@ -201,7 +200,7 @@ impl Supervisor {
         )
     }
 
-    /// Takes the exit codes of all that has ended below.
+    /// Reaps all children that have ended.
     fn reap(&mut self) -> Remains {
         self.reap_into(&mut Vec::new())
     }
@@ -223,12 +222,12 @@ impl Supervisor {
         }
     }
 
-    /// Waits for an order, for the command's end, or for a time.
+    /// Waits for an order, for the command's end, or for a timeout.
     fn listen(&mut self, time: Duration, ending: Option<&OwnedFd>) {
         let time = Timespec::try_from(time).ok();
         let mut watched: Vec<_> = ending.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
         if self.order == Order::Kill {
-            // The socket has ended, and would be ready for ever.
+            // A closed socket is always ready, so it is not polled any more.
             let _ = poll(&mut watched, time.as_ref());
             return;
         }
@@ -251,7 +250,7 @@ impl Supervisor {
         }
     }
 
-    /// Lets the server know, now and then, that this process is not stopped.
+    /// Reports to the server regularly that this process is still working (a heartbeat).
     fn report_working(&mut self) {
         if self.reported.elapsed() > WORKING_INTERVAL {
             self.reported = Instant::now();
@@ -260,7 +259,7 @@ impl Supervisor {
     }
 
     fn report(&self, report: Report) {
-        // A server that is gone needs no report, and the next look at the socket says so.
+        // An error is fine: the server is gone, and the next poll of the socket shows it.
         let _ = (&self.control).write_all(&report.write());
     }
 }
@@ -285,7 +284,7 @@ fn start(spec: &CommandSpec) -> Result<Pid, StartFailure> {
     }
 }
 
-/// Why a command did not start: the system says the same of a missing program and of a missing folder.
+/// Why a command did not start. The system returns the same error for a missing program and a missing folder.
 fn explain(spec: &CommandSpec, error: &io::Error) -> StartFailure {
     if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
         return StartFailure::NulByte;
@@ -323,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_told_from_a_code() {
+    fn a_signal_is_distinguished_from_a_code() {
         assert_eq!(exit(ExitStatus::from_raw(9)), Exit::Signal(9));
         assert_eq!(exit(ExitStatus::from_raw(7 << 8)), Exit::Code(7));
     }

@@ -1,8 +1,7 @@
-//! Which processes descend from this one, and signals to them.
+//! Finds the descendants of this process and signals them safely.
 //!
-//! Numbers of processes are used again, so a number that was read a moment ago may be another process by now. Before a
-//! signal is sent, the process is held by a descriptor and looked at again: only what still has a parent in the tree is
-//! signalled.
+//! Process numbers are reused, so a number that was read a moment ago may be another process by now. Before a signal is
+//! sent, the process is pinned by a pidfd and checked again: it is signalled only if its parent is still in the tree.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,18 +15,18 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 /// The children of this process.
 #[derive(Default)]
 pub(crate) struct OwnChildren {
-    /// The lists of its threads, held open: reading them takes no new descriptor, of which a command can leave its
-    /// supervisor none (`prlimit`), and less time. Empty if the system has no such lists.
+    /// The open `/proc/self/task/*/children` files of its threads. Reading them needs no new descriptor, because a command
+    /// can leave its supervisor none (`prlimit`), and is faster. Empty if the kernel has no such files.
     lists: Vec<File>,
 }
 
 impl OwnChildren {
-    /// Those of a process with one thread.
+    /// The children of a process with one thread.
     pub(crate) fn of_one_thread() -> Self {
         Self { lists: File::open("/proc/thread-self/children").into_iter().collect() }
     }
 
-    /// Those of all threads that there are now.
+    /// The children of all current threads.
     pub(crate) fn of_all_threads() -> Self {
         let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
         Self { lists: threads.filter_map(|thread| File::open(thread.path().join("children")).ok()).collect() }
@@ -51,8 +50,8 @@ impl OwnChildren {
     }
 }
 
-/// The processes that descend from this one, parents before their children, each with its parent. While they run and
-/// fork some may be missing; whoever lost its parent meanwhile is this one's child, and is found the next time.
+/// The descendants of this process with their parents, parents first. While they fork some may be missing; an orphan is a
+/// child of this process by then and is found the next time.
 pub(crate) fn descendants() -> Vec<(Pid, Pid)> {
     let this = getpid();
     match children(this) {
@@ -80,7 +79,7 @@ pub(crate) fn children(pid: Pid) -> Option<Vec<Pid>> {
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(parse)),
-            // Thread and process may have ended meanwhile; a kernel without the file has it for none.
+            // Not found is normal for a process that has ended; for this process it means that the kernel has no such file.
             Err(error) if error.kind() == io::ErrorKind::NotFound && pid == getpid() => return None,
             Err(_) => {}
         }
@@ -88,7 +87,7 @@ pub(crate) fn children(pid: Pid) -> Option<Vec<Pid>> {
     Some(children)
 }
 
-/// The same from the parents of all processes of the system, which takes as long as there are processes.
+/// The same from the parents of all processes of the system, in time proportional to their number.
 fn descendants_by_scan(this: Pid) -> Vec<(Pid, Pid)> {
     let mut by_parent: HashMap<Pid, Vec<Pid>> = HashMap::new();
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -107,8 +106,7 @@ fn descendants_by_scan(this: Pid) -> Vec<(Pid, Pid)> {
     found
 }
 
-/// Sends a signal to a process, if its parent is still one of these. Says whether it was sent; one that has ended
-/// needs none.
+/// Sends a signal to a process if its parent is still one of these. Returns whether it was sent.
 pub(crate) fn signal_child_of(pid: Pid, parents: impl Fn(Pid) -> bool, signal: Signal) -> bool {
     let is_ours = || Stat::read(pid).is_some_and(|stat| parents(stat.parent));
     #[cfg(target_os = "linux")]
@@ -117,7 +115,7 @@ pub(crate) fn signal_child_of(pid: Pid, parents: impl Fn(Pid) -> bool, signal: S
         match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(held) => return is_ours() && pidfd_send_signal(&held, signal).is_ok(),
             Err(rustix::io::Errno::SRCH) => return false,
-            // Old kernels and some containers do not have it.
+            // Old kernels and some containers have no pidfds.
             Err(_) => {}
         }
     }
@@ -128,7 +126,7 @@ fn parse(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok()?)
 }
 
-/// What the system says of a process.
+/// The fields of `/proc/PID/stat` that are needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat {
     pub(crate) parent: Pid,
@@ -142,7 +140,7 @@ impl Stat {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        // The name, in parentheses, may hold anything.
+        // The name, in parentheses, can contain anything.
         let (_, rest) = text.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
         let _state = fields.next()?;

@@ -1,9 +1,9 @@
-//! The process between a server and its supervisors: one for each server, for as long as it lives.
+//! The watcher: one process for each server, the parent of all its supervisors.
 //!
-//! It starts the supervisors, so everything that commands start is below it, and it is a subreaper, so it stays there. A
-//! supervisor that is stopped is continued; of one that has died, whatever killed it, what it left behind is killed. When
-//! the server is gone everything goes. So a command has to put its supervisor *and* this process out of action to get
-//! away, and this one is watched by the server.
+//! It starts the supervisors, so everything that commands start is below it, and it is a subreaper, so orphans stay below
+//! it. It continues a supervisor that was stopped, kills the orphans of one that has died, and kills everything when the
+//! server is gone. So a command has to disable its supervisor *and* this process to escape, and the server monitors this
+//! one.
 
 use std::{
     collections::HashMap,
@@ -32,30 +32,30 @@ use crate::{
     tree::OwnChildren,
 };
 
-/// How often it looks whether a supervisor was stopped. (That one has ended shows at once.)
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// How often it checks whether a supervisor was stopped. (The end of one is reported immediately.)
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The pause between two rounds of killing.
 const KILL_PAUSE: Duration = Duration::from_millis(1);
 
-/// After this time of killing without success it is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// After this time it gives up killing.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is passed to this process is not passed on to those that it starts.
+/// Descriptors that are passed to this process are not inherited by those that it starts (close-on-exec).
 #[cfg(target_os = "linux")]
 const RECEIVE_FLAGS: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 #[cfg(not(target_os = "linux"))]
 const RECEIVE_FLAGS: RecvFlags = RecvFlags::empty();
 
-/// Watches over the commands of one server: the whole life of a process that a [`Spawner`](crate::Spawner) started.
-/// Standard input is the socket to the server.
+/// Runs the watcher process of a server, to its end. A [`Spawner`](crate::Spawner) starts it. Standard input is the
+/// socket to the server.
 pub(crate) fn watch() -> ExitCode {
     match Watcher::start() {
         Ok(mut watcher) => {
             watcher.run();
             ExitCode::SUCCESS
         }
-        // The server finds out by the socket, which closes.
+        // The server sees that the socket closes.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -65,17 +65,17 @@ struct Watcher {
     /// Becomes readable when the server's process ends, whoever else holds the other end of the socket.
     server_end: Option<OwnedFd>,
     own: OwnChildren,
-    /// The supervisors that run.
+    /// The running supervisors.
     running: HashMap<Pid, Supervised>,
-    /// Those that died before their command did, until what they left is gone.
+    /// Supervisors that died before their commands, until their orphans are gone.
     lost: Vec<Supervised>,
-    /// Since when it is killed what they left.
+    /// When killing these orphans began.
     sweeping: Option<Instant>,
 }
 
 /// One supervisor.
 struct Supervised {
-    /// The number by which the server knows it.
+    /// The id that the server gave it.
     id: u64,
     /// The supervisor's end of its socket to the server: the other end does not close before this one is dropped.
     control: UnixStream,
@@ -107,7 +107,7 @@ impl Watcher {
             }
             let pause = match (is_sweeping, self.running.is_empty()) {
                 (true, _) => Some(KILL_PAUSE),
-                (false, false) => Some(LOOK_INTERVAL),
+                (false, false) => Some(POLL_INTERVAL),
                 (false, true) => None,
             };
             if !self.has_server(pause) {
@@ -116,7 +116,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for a request and obeys it, for the end of a supervisor, or for a time. Says whether the server is there.
+    /// Waits for a request, for the end of a supervisor, or for a timeout. Returns whether the server is still there.
     fn has_server(&mut self, pause: Option<Duration>) -> bool {
         let pause = pause.and_then(|pause| Timespec::try_from(pause).ok());
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
@@ -135,12 +135,12 @@ impl Watcher {
         let ended: Vec<Pid> =
             (first..watched.len()).filter(|at| is_ready(*at)).map(|at| pids[at - first]).collect();
         self.reap();
-        // Whoever traces a process hears of its end first, and may keep it from its parent.
+        // A tracer of a process gets its exit status first and may withhold it from the parent.
         ended.into_iter().for_each(|pid| self.lose(pid));
         !has_ended && (!has_request || self.obey())
     }
 
-    /// Takes one request. Says whether there was one: a server that is gone, or speaks otherwise, has none.
+    /// Handles one request. Returns false if the server is gone or sent something else.
     fn obey(&mut self) -> bool {
         let mut frame = [0; REQUEST_BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
@@ -157,7 +157,7 @@ impl Watcher {
             _ => None,
         });
         let passed: Vec<OwnedFd> = passed.by_ref().flatten().collect();
-        // Where that cannot be asked for with the message.
+        // For systems where `recvmsg` cannot set close-on-exec.
         #[cfg(not(target_os = "linux"))]
         passed.iter().for_each(|fd| _ = rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC));
         match (received, Request::read(frame), <[OwnedFd; 3]>::try_from(passed)) {
@@ -189,22 +189,22 @@ impl Watcher {
         }
     }
 
-    /// Kills a supervisor that does not do its work. What is below it comes here.
+    /// Kills a supervisor that does not respond. Its orphans become children of this process.
     fn take_over(&mut self, id: u64) {
         let silent = self.running.iter().find(|(_, supervised)| supervised.id == id);
-        // One that has ended has done its work, or it is being done.
+        // A supervisor that has ended has finished, or its orphans are already being killed.
         if let Some(pid) = silent.map(|(pid, _)| *pid) {
             let _ = kill_process(pid, Signal::KILL);
             self.lose(pid);
         }
     }
 
-    /// A supervisor does its work no more.
+    /// Marks a supervisor as lost, so that its orphans are killed.
     fn lose(&mut self, pid: Pid) {
         self.lost.extend(self.running.remove(&pid));
     }
 
-    /// Takes the exit codes of all that has ended below, and continues what was stopped.
+    /// Reaps all children that have ended, and continues supervisors that were stopped.
     fn reap(&mut self) -> Reaped {
         let mut pids = Vec::new();
         loop {
@@ -226,17 +226,17 @@ impl Watcher {
 
     fn supervisor_ended(&mut self, pid: Pid, status: WaitStatus) {
         match status.exit_status() {
-            // Nothing is left of its command.
+            // Exit code 0 means that nothing of its command is left.
             Some(0) => _ = self.running.remove(&pid),
             _ => self.lose(pid),
         }
     }
 
-    /// One round of killing what dead supervisors left. When nothing of it is left, the server hears of it.
+    /// One round of killing the orphans of dead supervisors. When none is left, it reports to the server.
     fn sweep(&mut self) {
         let began = *self.sweeping.get_or_insert_with(Instant::now);
         let left = self.orphans().len();
-        if left == 0 || began.elapsed() > PATIENCE {
+        if left == 0 || began.elapsed() > KILL_TIMEOUT {
             let left = i32::try_from(left).unwrap_or(i32::MAX);
             self.lost.drain(..).for_each(|lost| report(&lost.control, Report::Lost { left }));
             self.sweeping = None;
@@ -248,11 +248,11 @@ impl Watcher {
     /// Kills everything below, because the server is gone.
     fn kill_all(&mut self) {
         let began = Instant::now();
-        // Nobody is there to report to, and those that are stopped to be killed are not to be continued.
+        // There is no server to report to, and processes that are stopped to be killed must not be continued.
         self.running.clear();
         loop {
             self.reap();
-            if self.own.list().is_empty() || began.elapsed() > PATIENCE {
+            if self.own.list().is_empty() || began.elapsed() > KILL_TIMEOUT {
                 return;
             }
             if self.kill_round() {
@@ -261,7 +261,7 @@ impl Watcher {
         }
     }
 
-    /// One round of killing everything below but for the supervisors that run, and what is below them.
+    /// One round of killing everything below, except the running supervisors and their trees.
     fn kill_round(&mut self) -> bool {
         let own = std::mem::take(&mut self.own);
         let running: Vec<Pid> = self.running.keys().copied().collect();
@@ -276,6 +276,6 @@ impl Watcher {
 }
 
 fn report(mut control: &UnixStream, report: Report) {
-    // A server that is gone needs no report.
+    // An error is fine: the server is gone.
     let _ = control.write_all(&report.write());
 }

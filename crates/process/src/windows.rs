@@ -1,6 +1,6 @@
-//! Windows: a command is a process whose tree `taskkill` ends. Written by the documentation and never run: the project
-//! is built and tested on Linux. There is no supervisor, so a server that is killed leaves its commands behind, and so
-//! does a process whose parent has ended before the kill.
+//! Windows: `taskkill` ends the process tree of a command. Written from the documentation and never run: the project is
+//! built and tested on Linux. There is no supervisor, so the commands of a killed server survive it, and so does a process
+//! whose parent ended before the kill.
 
 use std::{
     io::Read,
@@ -13,7 +13,7 @@ use crate::{
     lines::Lines,
 };
 
-/// There are no processes between a server and its commands here.
+/// Windows has no supervisor and no watcher.
 pub fn act_as(_first_argument: Option<&std::ffi::OsStr>) -> Option<std::process::ExitCode> {
     None
 }
@@ -24,13 +24,13 @@ pub struct Spawner {
     tasks: tokio_util::task::TaskTracker,
 }
 
-/// Kills a process and its descendants when it is dropped before its end.
+/// Kills a process tree when it is dropped before the process has ended.
 struct Tree(Option<u32>);
 
 impl Drop for Tree {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
-            // A process that has ended already is fine.
+            // An error is fine: the process has already ended.
             let mut taskkill = Command::new("taskkill");
             let _ = taskkill.args(["/PID", &pid.to_string(), "/T", "/F"]).stdout(Stdio::null()).status();
         }
@@ -38,7 +38,7 @@ impl Drop for Tree {
 }
 
 impl Spawner {
-    /// Nothing is needed to start with.
+    /// Needs no preparation.
     pub fn new(_problem: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self::default()
     }
@@ -69,7 +69,7 @@ impl Spawner {
         finished
     }
 
-    /// There is no grace here.
+    /// Windows has no grace.
     pub fn longest_grace(&self) -> std::time::Duration {
         std::time::Duration::ZERO
     }

@@ -1,4 +1,4 @@
-//! Commands that put the processes above them out of action: others do their work.
+//! Commands that kill or stop their supervisor or watcher: the others take over.
 
 #[allow(dead_code)]
 mod support;
@@ -8,13 +8,13 @@ use pintle_process::{CommandSpec, Exit, RunError};
 
 use support::{give_up_when_ready, marker, python, run, shell, survivors};
 
-/// One at a time: whoever kills the watcher ends the commands of all.
+/// One test at a time, because killing the watcher ends the commands of all.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock()
 }
 
-/// Commands run as before. A watcher that can do nothing any more is found out by the first.
+/// Checks that commands run as before. The first one may fail, which detects a watcher that cannot work any more.
 fn goes_on(after: &str) {
     let works = |()| run(shell("echo on", "")).is_ok_and(|finished| finished.stdout.text() == "on\n");
     assert!([(), ()].into_iter().any(works), "after {after}");

@@ -1,4 +1,4 @@
-//! What comes of a command, however it behaves.
+//! The result of a command, however it behaves.
 
 #[allow(dead_code)]
 mod support;

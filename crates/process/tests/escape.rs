@@ -1,4 +1,4 @@
-//! Nothing that a command started outlives it, however it tries.
+//! Nothing that a command started outlives it, however it tries to escape.
 
 #[allow(dead_code)]
 mod support;
@@ -9,7 +9,7 @@ use pintle_process::CommandSpec;
 
 use support::{command, give_up_when_ready, marker, python, rounds, shell, survivors};
 
-/// Makes a command that holds a marker.
+/// Makes a command with a marker in its arguments.
 type MakeCommand = fn(&str) -> CommandSpec;
 
 /// All of them end after a minute by themselves, in case that the test fails.
@@ -97,7 +97,7 @@ fn a_tree_that_ignores_sigterm_is_killed_after_the_grace_and_a_polite_one_before
     for (trap, is_polite) in [("", true), ("trap '' TERM;", false)] {
         let marker = marker();
         let mut spec = shell(&format!("{trap} {TREE}"), &marker);
-        // A grace that no busy machine reaches tells those that wait for it from those that do not.
+        // A grace that no busy machine reaches separates those that wait for it from those that do not.
         spec.grace = Duration::from_secs(if is_polite { 60 } else { 2 });
         let grace = spec.grace;
         let took = give_up_when_ready(spec);

@@ -1,5 +1,4 @@
-//! The processes between a server and its commands as a program of their own: what the tests of this crate start in the
-//! place of the server's own program.
+//! Watcher and supervisor as a program of their own, which the tests of this crate start instead of the server's.
 
 use std::process::ExitCode;
 

@@ -16,14 +16,14 @@ use tokio::{
 };
 
 /// Long enough for a busy machine, short enough to end a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often something is tried: a few times in the suite, many times in a stress run.
 pub fn rounds(few: usize, many: usize) -> usize {
     if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
 }
 
-/// One for all tests: what a dead supervisor left is told from the other tests' processes by its list.
+/// One for all tests: its list separates the orphans of a dead supervisor from the processes of other tests.
 pub static SPAWNER: LazyLock<Spawner> = LazyLock::new(|| {
     Spawner::with_executable(env!("CARGO_BIN_EXE_pintle-supervisor").into(), |problem| panic!("{problem}"))
 });
@@ -32,7 +32,7 @@ pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
 }
 
-/// A text that stands in the arguments of no other process. It is a number, so that `sleep` takes it, too.
+/// A text that is in the arguments of no other process. It is a number, so that `sleep` accepts it, too.
 pub fn marker() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("0.000{:08}{:05}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
@@ -68,8 +68,8 @@ pub fn run(spec: CommandSpec) -> Result<Finished, RunError> {
     runtime().block_on(SPAWNER.run(spec, |_| {}, ()))
 }
 
-/// Runs a command until it says `ready` on standard error, gives it up, and waits until nothing is left. Says how long
-/// that took.
+/// Runs a command until it prints `ready` on standard error, drops it, and waits until no process is left. Returns how
+/// long that took.
 pub fn give_up_when_ready(spec: CommandSpec) -> Duration {
     runtime().block_on(async {
         let (lines, mut seen) = mpsc::unbounded_channel();
@@ -77,7 +77,7 @@ pub fn give_up_when_ready(spec: CommandSpec) -> Duration {
         let on_line = move |line: &str| _ = lines.send(line.to_owned());
         let running = tokio::spawn(SPAWNER.run(spec, on_line, held));
         loop {
-            match tokio::time::timeout(PATIENCE, seen.recv()).await.expect("it gets ready") {
+            match tokio::time::timeout(TEST_TIMEOUT, seen.recv()).await.expect("it gets ready") {
                 Some(line) if line == "ready" => break,
                 Some(_) => {}
                 None => panic!("it ended before it was ready: {:?}", running.await),
@@ -85,13 +85,13 @@ pub fn give_up_when_ready(spec: CommandSpec) -> Duration {
         }
         let given_up = Instant::now();
         running.abort();
-        // It is dropped without being sent to.
-        assert!(tokio::time::timeout(PATIENCE, ended).await.expect("it ends").is_err());
+        // The sender is dropped without a message.
+        assert!(tokio::time::timeout(TEST_TIMEOUT, ended).await.expect("it ends").is_err());
         given_up.elapsed()
     })
 }
 
-/// The processes whose arguments hold a marker, but for zombies, which have none.
+/// The processes with a marker in their arguments; zombies have none.
 pub fn survivors(marker: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").expect("a table of processes").flatten();
     let commands = processes.filter_map(|process| {

@@ -1,4 +1,4 @@
-//! The watcher as its server sees it: started when it is needed, and watched itself.
+//! The server's handle on its watcher process: starts it on demand, monitors it, and cleans up after it.
 
 use std::{
     collections::HashSet,
@@ -26,20 +26,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{message::Request, reaper, roles::WATCHER_ARGUMENT, tree};
 
-/// The watchers of a server: one at a time, and another if it dies.
+/// The watcher of a server, replaced by a new one if it dies.
 pub(crate) struct Watchers {
     executable: PathBuf,
-    /// Whether processes that lose their watcher become this process's children.
+    /// Whether this process is a subreaper, so that orphans of a dead watcher become its children.
     is_subreaper: bool,
-    current: Arc<Mutex<Option<Arc<Watched>>>>,
+    current: Arc<Mutex<Option<Arc<WatcherHandle>>>>,
     next_id: AtomicU64,
     problem: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// A watcher that was started.
-pub(crate) struct Watched {
+/// A running watcher process.
+pub(crate) struct WatcherHandle {
     pid: Pid,
-    /// Holds the process, so that its number is not taken for another's.
+    /// The pidfd of the process, so that its number cannot refer to another process.
     held: Option<OwnedFd>,
     socket: UnixStream,
     has_ended: AtomicBool,
@@ -48,28 +48,32 @@ pub(crate) struct Watched {
 
 impl Watchers {
     pub(crate) fn new(executable: PathBuf, problem: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
-        // Children from before are not ours, and neither is what they leave behind.
+        // Children from before this server (by exec) are not ours, and neither are their orphans.
         let has_children = tree::children(getpid()).is_none_or(|children| !children.is_empty());
         let is_subreaper = !has_children && reaper::become_subreaper().is_ok();
         Self { executable, is_subreaper, current: Arc::default(), next_id: AtomicU64::new(1), problem }
     }
 
-    /// Whether there is a watcher that can be asked at once.
+    /// Whether a watcher is running.
     pub(crate) fn is_ready(&self) -> bool {
         let current = self.current.try_lock();
         current
             .is_some_and(|current| current.as_ref().is_some_and(|one| !one.has_ended.load(Ordering::Acquire)))
     }
 
-    /// Has a supervisor started with these as its input, output and error output. Says by whom, and its number there.
-    pub(crate) fn start_supervisor(&self, given: [BorrowedFd<'_>; 3]) -> io::Result<(Arc<Watched>, u64)> {
+    /// Starts a supervisor with these descriptors as its standard input, output and error. Returns its watcher and its id
+    /// there.
+    pub(crate) fn start_supervisor(
+        &self,
+        given: [BorrowedFd<'_>; 3],
+    ) -> io::Result<(Arc<WatcherHandle>, u64)> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut is_retried = false;
         loop {
             let watched = self.current()?;
             match watched.send(Request::Start(id), &given) {
                 Ok(()) => return Ok((watched, id)),
-                // It has just died; the next one is as good.
+                // The watcher has just died: try once more with a new one.
                 Err(_) if !is_retried => {
                     is_retried = true;
                     watched.kill();
@@ -80,7 +84,7 @@ impl Watchers {
         }
     }
 
-    fn current(&self) -> io::Result<Arc<Watched>> {
+    fn current(&self) -> io::Result<Arc<WatcherHandle>> {
         let mut current = self.current.lock();
         if let Some(watched) = current.as_ref().filter(|watched| !watched.has_ended.load(Ordering::Acquire)) {
             return Ok(Arc::clone(watched));
@@ -92,8 +96,8 @@ impl Watchers {
         let pid = Pid::from_child(&command.spawn()?);
         let held = reaper::watch_end(pid);
         let (has_ended, swept) = (AtomicBool::new(false), CancellationToken::new());
-        let watched = Arc::new(Watched { pid, held, socket, has_ended, swept });
-        // Known before the lock is released: every other child of this process counts as left behind.
+        let watched = Arc::new(WatcherHandle { pid, held, socket, has_ended, swept });
+        // Register it before the lock is released: any other child of this process is treated as an orphan.
         *current = Some(Arc::clone(&watched));
         let (its, others) = (Arc::clone(&watched), Arc::clone(&self.current));
         let (is_subreaper, problem) = (self.is_subreaper, Arc::clone(&self.problem));
@@ -103,18 +107,18 @@ impl Watchers {
     }
 }
 
-impl Watched {
-    /// Has a supervisor killed that is silent, and what is below it.
+impl WatcherHandle {
+    /// Kills a supervisor that does not respond, and everything below it.
     pub(crate) fn take_over(&self, id: u64) {
-        // A watcher that does not hear it is killed next.
+        // An error is fine: a watcher that does not respond either is killed next.
         let _ = self.send(Request::TakeOver(id), &[]);
     }
 
-    /// Ends it. What is below it comes to the server, and each of its supervisors kills what is below itself.
+    /// Kills the watcher. Its orphans become children of the server, and each of its supervisors kills its own tree.
     pub(crate) fn kill(&self) {
         #[cfg(target_os = "linux")]
         if let Some(held) = &self.held {
-            // One that has ended needs no signal.
+            // An error is fine: it has already ended.
             let _ = rustix::process::pidfd_send_signal(held, Signal::KILL);
             return;
         }
@@ -123,7 +127,7 @@ impl Watched {
         }
     }
 
-    /// Resolves when it has ended and nothing is left of what was below it.
+    /// Resolves when the watcher has ended and its whole process tree is gone.
     pub(crate) async fn swept(&self) {
         self.swept.cancelled().await;
     }
@@ -134,12 +138,12 @@ impl Watched {
         if !given.is_empty() {
             ancillary.push(SendAncillaryMessage::ScmRights(given));
         }
-        // A watcher that is gone is an error and no signal: Rust programs ignore SIGPIPE.
+        // A dead watcher is an error here, not a signal, because Rust programs ignore SIGPIPE.
         sendmsg(&self.socket, &[IoSlice::new(&request.write())], &mut ancillary, SendFlags::DONTWAIT)
             .map(drop)
     }
 
-    /// Waits for its end, in a thread of its own, and kills what it left. If it is stopped, it is continued.
+    /// Monitors the watcher on a thread of its own: continues it if it is stopped, and kills its orphans when it ends.
     fn follow(
         &self,
         current: &Mutex<Option<Arc<Self>>>,
@@ -154,7 +158,7 @@ impl Watched {
             }
         }
         self.has_ended.store(true, Ordering::Release);
-        // Under the lock: the next watcher would count as left behind.
+        // Under the lock, so that the next watcher is not treated as an orphan.
         let current = current.lock();
         if is_subreaper {
             let next = current.as_ref().filter(|next| next.pid != self.pid);
@@ -162,7 +166,7 @@ impl Watched {
             let left = reaper::kill_children_but(&spared);
             if left > 0 {
                 problem(&format!(
-                    "the process that watches over commands was killed, and {left} of their processes cannot be killed"
+                    "the watcher process of commands was killed, and {left} of their processes cannot be killed"
                 ));
             }
         }
