@@ -1,4 +1,4 @@
-//! Schemas that refer to each other, and an asset of some 10 KiB that is valid.
+//! Test data: schemas with references between them, and a valid asset of some 10 KiB.
 
 use std::{fs, path::Path};
 

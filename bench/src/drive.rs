@@ -1,4 +1,4 @@
-//! Starting servers and driving them as fast as they go.
+//! Starts servers and measures their throughput, start time and memory.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The folder of the built binaries: this one's.
+/// The path of a built binary, next to this one.
 pub fn binary(name: &str) -> PathBuf {
     let this = std::env::current_exe().expect("this binary has a path");
     let path = this.with_file_name(name);
@@ -32,7 +32,7 @@ pub fn pintle(folder: &Path) -> Command {
     command
 }
 
-/// Pipes all requests in, counts the replies, and gives the calls a second.
+/// Pipes all requests in, counts the replies, and returns the calls a second.
 pub fn pipelined(command: &mut Command, requests: Vec<u8>, count: usize) -> f64 {
     let mut child = command
         .stdin(Stdio::piped())
@@ -59,7 +59,7 @@ pub fn pipelined(command: &mut Command, requests: Vec<u8>, count: usize) -> f64 
     count as f64 / elapsed.as_secs_f64()
 }
 
-/// Starts the server and measures the time until it says that it is ready.
+/// Starts the server and measures the time until it reports that it is ready.
 pub fn start_to_ready(command: &mut Command) -> (Child, Duration) {
     let started = Instant::now();
     let mut child = command
@@ -81,7 +81,7 @@ pub fn resident_mebibytes(child: &Child) -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
 }
 
-/// The middle of several readings.
+/// The median of several readings.
 pub fn median(mut readings: Vec<f64>) -> f64 {
     readings.sort_by(f64::total_cmp);
     readings[readings.len() / 2]

@@ -1,4 +1,4 @@
-//! The foundation's bars: validation, the engine's own cost, start and memory.
+//! The basic bars: validation, overhead of the engine, start time and memory.
 
 use std::{fs, path::Path, process::Command};
 
@@ -20,7 +20,7 @@ pub fn run(report: &mut Report, quick: bool) {
     start(report, folder.path(), &schemas, 3 * rounds);
 }
 
-/// The two servers take turns, so that a busy moment of the machine meets both.
+/// The two servers take turns, so that other load on the machine affects both.
 fn echo(report: &mut Report, folder: &Path, rounds: usize, count: usize) {
     let mut requests = Vec::new();
     for id in 0..count {

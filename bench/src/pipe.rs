@@ -17,17 +17,17 @@ pub struct Client {
     stdout: ChildStdout,
     last_id: u64,
     buffer: Vec<u8>,
-    /// What has come and was not handed out yet.
+    /// The bytes that were received and not returned yet.
     fresh: Range<usize>,
-    /// How much of that is known to have no end of a line.
+    /// How many of them were already searched for a newline.
     searched: usize,
 }
 
-/// Requests as they are sent, made before the clock runs.
+/// Serialized requests, prepared before the clock starts.
 pub struct Requests {
     first_id: u64,
     lines: Vec<u8>,
-    /// Where each begins, and where the last one ends.
+    /// The offset of each, and of the end of the last one.
     ends: Vec<usize>,
 }
 
@@ -38,14 +38,14 @@ impl Requests {
 }
 
 impl Client {
-    /// Takes over the pipes of a server.
+    /// Connects to the pipes of a server.
     pub fn connect(server: &mut Server) -> Self {
         let stdin = server.child.stdin.take().expect("stdin");
         let stdout = server.child.stdout.take().expect("stdout");
         Self { stdin, stdout, last_id: 0, buffer: vec![0; 1 << 18], fresh: 0..0, searched: 0 }
     }
 
-    /// Makes a number of requests, each from its id.
+    /// Prepares a number of requests, each from its id.
     pub fn prepare(&mut self, count: usize, request: impl Fn(u64) -> Value) -> Requests {
         let first_id = self.last_id + 1;
         let mut requests = Requests { first_id, lines: Vec::new(), ends: vec![0] };
@@ -57,7 +57,7 @@ impl Client {
         requests
     }
 
-    /// Sends the requests and gives the latencies. A call that is answered is followed by the next; `check` sees each
+    /// Sends the requests and returns the latencies. Each answered call is followed by the next one; `check` gets each
     /// reply.
     pub fn call(&mut self, requests: &Requests, in_flight: usize, check: impl Fn(&[u8])) -> Vec<Duration> {
         let (count, ends) = (requests.count(), &requests.ends);
@@ -84,7 +84,7 @@ impl Client {
         latencies
     }
 
-    /// Sends one line and waits for the one that answers it.
+    /// Sends one line and waits for the reply.
     pub fn ask(&mut self, line: &[u8]) -> &[u8] {
         self.send(line);
         loop {
@@ -95,12 +95,12 @@ impl Client {
         }
     }
 
-    /// Sends what needs no answer, or whose answer is waited for elsewhere.
+    /// Sends bytes without waiting for a reply.
     pub fn send(&mut self, bytes: &[u8]) {
         self.stdin.write_all(bytes).expect("the server reads");
     }
 
-    /// Waits for more to come.
+    /// Waits for more bytes.
     fn receive(&mut self) {
         if self.fresh.start > 0 {
             self.buffer.copy_within(self.fresh.clone(), 0);
@@ -114,7 +114,7 @@ impl Client {
         self.fresh.end += length;
     }
 
-    /// The next whole line, without its end.
+    /// The next complete line, without its newline.
     fn next_line(&mut self) -> Option<Range<usize>> {
         let from = self.fresh.start + self.searched;
         let Some(length) = memchr(b'\n', &self.buffer[from..self.fresh.end]) else {

@@ -10,7 +10,7 @@ use crate::drive;
 #[derive(Default)]
 pub struct Report {
     rows: Vec<Row>,
-    /// What is wrong, which no figure makes up for.
+    /// Wrong results, which fail the run whatever the figures.
     failures: Vec<String>,
 }
 
@@ -22,13 +22,13 @@ struct Row {
     bar: Bar,
 }
 
-/// What the figure has to be.
+/// The bar of a figure.
 #[derive(Clone, Copy)]
 pub enum Bar {
     AtLeast(f64),
     AtMost(f64),
     Below(f64),
-    /// Nothing: the figure is reported, not judged.
+    /// No bar: the figure is only reported.
     Reported,
 }
 
@@ -53,7 +53,7 @@ impl Bar {
 }
 
 impl Report {
-    /// Adds a row; `ours` and `peer` are the readings that `figure` was made from.
+    /// Adds a row; `ours` and `peer` are the readings behind `figure`.
     pub fn add(&mut self, name: &str, ours: String, peer: String, figure: f64, bar: Bar) {
         eprintln!("{name}: {figure:.2} ({ours}; {peer})");
         self.rows.push(Row { name: name.to_owned(), ours, peer, figure, bar });
@@ -79,18 +79,18 @@ impl Report {
         figure
     }
 
-    /// Adds a row for what could not be measured here.
+    /// Adds a row for something that could not be measured here.
     pub fn leave_out(&mut self, name: &str, why: &str) {
         self.add(name, String::new(), why.to_owned(), f64::NAN, Bar::Reported);
     }
 
-    /// Notes that something is wrong, not slow.
+    /// Records a wrong result.
     pub fn fail(&mut self, what: &str) {
         eprintln!("WRONG: {what}");
         self.failures.push(what.to_owned());
     }
 
-    /// Whether nothing is wrong; a bar that is not met only shows in the table.
+    /// Whether all results were right; a bar that is not met only shows in the table.
     pub fn is_sound(&self) -> bool {
         self.failures.is_empty()
     }

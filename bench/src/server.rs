@@ -13,13 +13,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it; what it says on standard error, and with it Pintle's log, goes to a file in the folder.
+    /// Starts it; its standard error, and with it Pintle's log, goes to a file in the folder.
     pub fn spawn(mut command: Command, folder: &Path) -> Self {
         let stderr = File::create(folder.join("stderr")).expect("a file");
         Self { child: command.stderr(stderr).spawn().expect("the server starts") }
     }
 
-    /// What `work` gives, how long it takes, and the processor time that it costs the server.
+    /// The result of `work`, how long it took, and the server's processor time.
     pub fn timed<T>(&self, work: impl FnOnce() -> T) -> (T, Duration, Duration) {
         let (processor, started) = (self.processor_time(), Instant::now());
         let result = work();
@@ -36,7 +36,7 @@ impl Server {
         Duration::from_millis(10 * (user + system))
     }
 
-    /// The most memory that was resident at any time so far, in MiB.
+    /// The peak resident memory so far, in MiB.
     pub fn peak_mebibytes(&self) -> f64 {
         let status = self.proc_file("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("peak memory");

@@ -1,7 +1,7 @@
-//! The least that an MCP server on the official SDK can be: one tool, no checks, no log.
+//! A minimal MCP server on the official SDK: one tool, no checks, no log.
 //!
-//! The yardstick for what Pintle's own steps cost. `--http` serves the SDK's own Streamable HTTP, on a
-//! port of its choice; `--pipes` takes the SDK's non-blocking pipes instead of its plain ones.
+//! The baseline for the overhead of Pintle. `--http` serves the SDK's own Streamable HTTP on a free port; `--pipes` uses
+//! the SDK's non-blocking pipes instead of its plain ones.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ async fn serve_http() -> Result<(), Failure> {
     let router = axum::Router::new().route_service("/mcp", service);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     eprintln!("mcp:ready mode=http addr={}", listener.local_addr()?);
-    // Without this the kernel would hold back the ends of its replies.
+    // Without TCP_NODELAY the kernel would delay the ends of replies.
     let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
     Ok(axum::serve(listener, router).await?)
 }
@@ -74,7 +74,7 @@ impl ServerHandler for Bare {
     ) -> Result<ListToolsResult, ErrorData> {
         let mut schema = Map::new();
         schema.insert("type".into(), json!("object"));
-        let tool = Tool::new("test_echo", "Gives back the value that it is given.", schema);
+        let tool = Tool::new("test_echo", "Returns the value that it is given.", schema);
         Ok(ListToolsResult::with_all_items(vec![tool]))
     }
 

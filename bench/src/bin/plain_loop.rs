@@ -1,7 +1,6 @@
-//! The least that an echo server can do: parse a line, validate it, echo it, log it.
+//! A minimal echo server: parse a line, validate it, echo it, log it.
 //!
-//! One thread, everything buffered, no queue, no cancel, no deadline: the yardstick for what the
-//! engine's steps cost.
+//! One thread, everything buffered, no queue, no cancellation, no deadline: the baseline for the overhead of the engine.
 
 use std::io::{self, BufRead, BufWriter, Write};
 

@@ -1,7 +1,7 @@
-//! Replacing one line of a large file: against two digests of it, a copy, and the copy's way to the disk.
+//! Replacing one line of a large file, against two digests, a copy and a sync of the copy.
 //!
-//! That is the work an edit cannot do without: the old hash is checked, a new file is written whole, its hash is
-//! told, and it is on the disk when the reply comes.
+//! That is the minimal work of an edit: the old hash is checked, a new file is written, its hash is returned, and it is on
+//! disk (fsync) when the reply comes.
 
 use std::{
     fs,
@@ -46,7 +46,7 @@ pub fn run(report: &mut Report, workspace: &Workspace, file: &LargeFile, quick: 
         );
         fs::remove_file(&copy).expect("the copy is there");
         hash = workspace::hash(&reply);
-        assert_eq!(Some(&hash), digest(&file.path).as_ref(), "the file is not what was told");
+        assert_eq!(Some(&hash), digest(&file.path).as_ref(), "the file does not have the returned hash");
         assert_eq!(reply["total_lines"], file.lines);
         old = new;
         peer.push(of_peer);

@@ -1,4 +1,4 @@
-//! A large text file that is made here, so that any line of it can be told.
+//! A generated large text file, of which any line can be computed.
 
 use std::{
     fs::File,
@@ -27,11 +27,11 @@ pub fn make(mebibytes: usize) -> (Workspace, LargeFile) {
     while written < size {
         lines += 1;
         let line = line(lines);
-        file.write_all(line.as_bytes()).expect("room for the file");
+        file.write_all(line.as_bytes()).expect("enough disk space");
         written += line.len();
     }
-    // What is still on its way to the disk would meet the first rounds.
-    file.into_inner().expect("room for the file").sync_all().expect("a disk");
+    // Pending writes would slow down the first rounds.
+    file.into_inner().expect("enough disk space").sync_all().expect("a disk");
     eprintln!("{mebibytes} MiB in {lines} lines, beside the built binaries");
     (workspace, LargeFile { name, path, mebibytes, lines })
 }

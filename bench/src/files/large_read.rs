@@ -19,15 +19,15 @@ pub fn run(report: &mut Report, workspace: &Workspace, file: &LargeFile, quick: 
         return;
     };
     let (server, mut client) = workspace.serve(&[]);
-    // The server's own parts are in place before its memory is looked at.
+    // Initialize the server before its memory is measured.
     workspace::call(&mut client, "file.list", &json!({}));
     let before = server.peak_mebibytes();
     let middle = file.lines / 2;
-    let places = [
+    let ranges = [
         ("ten lines in the middle", [i64::try_from(middle).expect("few lines"), 0], middle),
         ("the ten last lines", [-10, 0], file.lines - 9),
     ];
-    for (what, mut range, first) in places {
+    for (what, mut range, first) in ranges {
         if range[0] > 0 {
             range[1] = range[0] + 10;
         }
@@ -63,7 +63,7 @@ fn check(reply: &Value, content: &str, hash: &str, lines: u64) {
     assert_eq!(reply["total_lines"], lines);
 }
 
-/// The hash of a file by another program, whole process; none if there is no such program.
+/// The hash of a file by openssl, as a whole process; none if it is not installed.
 pub fn digest(path: &Path) -> Option<String> {
     let output = Command::new("openssl").args(["dgst", "-sha256"]).arg(path).output().ok()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! A folder of many entries, against a loop that reads the folder and looks at each entry.
+//! Listing a folder of many entries, against a loop of `readdir` and `lstat`.
 
 use std::{fs, path::Path};
 
@@ -33,7 +33,7 @@ pub fn run(report: &mut Report, quick: bool) {
         [("file.list, direct", &mut direct_client, list), ("list://, MCP", &mut mcp_client, resource)]
     {
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
-        // One round more, so that all that can be in memory is.
+        // One more round, to warm up the cache.
         for round in 0..=rounds {
             let ((looked_at, of_peer), (listed, of_us)) = in_turn(
                 round,

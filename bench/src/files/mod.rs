@@ -1,9 +1,9 @@
 //! The bars of the files tools: small files against a peer, a large one against digests, edits against bare system
 //! calls, and a folder of many entries.
 //!
-//! All files lie beside the built binaries, on one file system that is a disk's: a temporary folder of the system may
-//! be held in memory, where making a write durable costs nothing. What is compared takes turns in each round, each
-//! going first in every other one, and figures are the middle of the ratios of the rounds.
+//! All files are next to the built binaries, on a real disk: the system's temporary folder may be in memory, where fsync
+//! costs nothing. The compared programs take turns in each round, each going first in every other one, and figures are
+//! the medians of the ratios of the rounds.
 
 mod large_edit;
 mod large_file;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::report::Report;
 
 pub fn run(report: &mut Report, quick: bool) {
-    // A part of a subject's name, for a closer look at one.
+    // BENCH_CASE selects cases by a part of their name.
     let only = std::env::var("BENCH_CASE").unwrap_or_default();
     let wanted = |name: &str| name.contains(&only);
     if wanted("small read") {
@@ -28,7 +28,7 @@ pub fn run(report: &mut Report, quick: bool) {
         small_edit::run(report, quick);
     }
     if wanted("large read and edit") {
-        // One file for both of them, since it takes its time to be written.
+        // One file for both, because writing it takes long.
         let (workspace, file) = large_file::make(if quick { 32 } else { 256 });
         large_read::run(report, &workspace, &file, quick);
         large_edit::run(report, &workspace, &file, quick);
@@ -49,7 +49,7 @@ pub fn in_turn<P, O>(round: usize, peer: impl FnOnce() -> P, ours: impl FnOnce()
     }
 }
 
-/// What work gives, and how many milliseconds it takes.
+/// The result of `work`, and how many milliseconds it took.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let started = Instant::now();
     let result = work();
@@ -60,12 +60,12 @@ pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// How a row shows milliseconds.
+/// Formats milliseconds for a row.
 pub fn shown_milliseconds(figure: f64) -> String {
     format!("{figure:.1} ms")
 }
 
-/// How a row shows what happens in a second.
+/// Formats a rate a second for a row.
 fn shown_rate(figure: f64) -> String {
     format!("{figure:.0}/s")
 }

@@ -1,5 +1,5 @@
-//! Edits of a file of 1 KiB, one after the other, each with the hash that the one before gave: against a small program
-//! in C that makes the same file system calls and does nothing else.
+//! Edits of a 1 KiB file, one after the other, each with the hash of the edit before, against a small C program that makes
+//! the same system calls and does nothing else.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ use crate::{
 const NAME: &str = "small.txt";
 /// Lines of 16 bytes, 64 of them.
 const LINES: usize = 64;
-/// The one that is replaced.
+/// The line that is replaced.
 const EDITED: usize = 34;
 
 pub fn run(report: &mut Report, quick: bool) {
@@ -69,10 +69,10 @@ fn compare(
     let mut editor = Editor::new(client);
     let mut command = Command::new(program);
     command.arg(&theirs).arg(NAME).arg(if is_synced { "fsync" } else { "no-fsync" });
-    // It lives as long as the server, so that neither is the younger one.
+    // It runs as long as the server, so that both are equally warm.
     let (_process, mut bare) = workspace.start(command);
     let mut bare = |count: usize| edit_barely(&mut bare, count);
-    // Disks differ a hundredfold, so the count is what takes a while here.
+    // Disks differ a hundredfold, so the count depends on the speed of this one.
     let warm_up = 100;
     bare(warm_up);
     editor.edit(warm_up);
@@ -91,13 +91,13 @@ fn compare(
     editor.check(workspace);
 }
 
-/// Lets the program in C edit a number of times, and gives the edits a second.
+/// Runs a number of edits in the C program, and returns the edits a second.
 fn edit_barely(program: &mut Client, count: usize) -> f64 {
     let seconds = String::from_utf8_lossy(program.ask(format!("{count}\n").as_bytes())).parse::<f64>();
     count as f64 / seconds.expect("seconds")
 }
 
-/// A client that knows what the file holds.
+/// A client that keeps track of the file's content.
 struct Editor {
     client: Client,
     hash: String,
@@ -112,7 +112,7 @@ impl Editor {
         Self { hash: workspace::hash(&read), edited: edited.expect("the line").to_owned(), client, number: 0 }
     }
 
-    /// Edits the line a number of times, and gives the edits a second.
+    /// Edits the line a number of times, and returns the edits a second.
     fn edit(&mut self, count: usize) -> f64 {
         const HASH: &[u8] = br#""hash":""#;
         let started = Instant::now();
@@ -134,7 +134,7 @@ impl Editor {
         count as f64 / started.elapsed().as_secs_f64()
     }
 
-    /// The file must hold what the last edit has written.
+    /// Checks that the file has the content of the last edit.
     fn check(&self, workspace: &Workspace) {
         let content = fs::read_to_string(workspace.root().join(NAME)).expect("the file");
         assert_eq!(content.lines().nth(EDITED - 1), Some(self.edited.as_str()));

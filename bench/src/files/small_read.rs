@@ -1,8 +1,8 @@
-//! Reading a file of 1 KiB over pipes, against the files server of the protocol's own project.
+//! Reading a 1 KiB file over pipes, against the reference files server of the MCP project (npm `server-filesystem`).
 //!
-//! One thread keeps a number of calls in flight, with requests that were made beforehand; how busy it was is told on
-//! standard error, since a driver that never waits would be what is measured. The servers live for several rounds, so
-//! that the peer's compiler has done its work.
+//! One thread keeps a number of calls in flight, with prepared requests. Its load is printed on standard error, because
+//! with a saturated driver the driver would be measured. The servers run for several rounds, so that the peer's JIT has
+//! warmed up.
 
 use std::{
     fs,
@@ -27,20 +27,20 @@ use crate::{
 
 const NAME: &str = "small.txt";
 
-/// A server that is being asked.
-struct Asked {
+/// A server under test with its client.
+struct Subject {
     server: Server,
     client: Client,
     request: Box<dyn Fn(u64) -> Value>,
 }
 
-/// What a round gave.
+/// The figures of one round.
 #[derive(Clone, Copy)]
 struct Reading {
     calls_a_second: f64,
     /// Processor time of the server for a call, in µs.
     processor: f64,
-    /// Which part of the time the driver was at work.
+    /// The fraction of the time that the driver was busy.
     driver: f64,
 }
 
@@ -65,11 +65,11 @@ pub fn run(report: &mut Report, quick: bool) {
         for _ in 0..starts {
             take(&workspace, &check, (in_flight, calls), rounds, &mut readings);
         }
-        tell(report, in_flight, &readings);
+        add_rows(report, in_flight, &readings);
     }
 }
 
-/// Text of 1 KiB, as code and prose have it: lines, quotes and indentation.
+/// 1 KiB of text like source code: lines, quotes and indentation.
 fn content() -> String {
     let line = "    let greeting = \"good morning\"; // said once a day, to all\n";
     let mut content = line.repeat(1024 / line.len());
@@ -85,7 +85,7 @@ fn take(
     rounds: usize,
     readings: &mut Readings,
 ) {
-    // The compiler of the peer takes some thousand calls to make up its mind.
+    // The peer's JIT needs some thousand calls to warm up.
     const WARM_UP: usize = 3_000;
     let (mut peer, mut mcp, mut direct) = (peer(workspace), pintle_mcp(workspace), pintle_direct(workspace));
     for asked in [&mut peer, &mut mcp, &mut direct] {
@@ -103,7 +103,7 @@ fn take(
     }
 }
 
-fn tell(report: &mut Report, in_flight: usize, readings: &Readings) {
+fn add_rows(report: &mut Report, in_flight: usize, readings: &Readings) {
     let rates = |readings: &[Reading]| -> Vec<f64> {
         readings.iter().map(|reading| reading.calls_a_second).collect()
     };
@@ -113,7 +113,7 @@ fn tell(report: &mut Report, in_flight: usize, readings: &Readings) {
         _ => (Bar::AtLeast(1.8), Bar::Reported, "direct, pipelined"),
     };
     let name = |dialect: &str, what: &str| format!("1 KiB read, {dialect}, {in_flight} in flight: {what}");
-    let mut tell = |dialect: &str, ours: &[Reading], bar| {
+    let mut add_rows = |dialect: &str, ours: &[Reading], bar| {
         report.compare(
             &name(dialect, "calls, against server-filesystem"),
             &shown_rate,
@@ -121,7 +121,7 @@ fn tell(report: &mut Report, in_flight: usize, readings: &Readings) {
             &peer,
             bar,
         );
-        // The kernel counts in steps that are long for one round.
+        // The kernel's clock ticks are too coarse for one round.
         let mean = |readings: &[Reading]| {
             readings.iter().map(|reading| reading.processor).sum::<f64>() / readings.len() as f64
         };
@@ -130,8 +130,8 @@ fn tell(report: &mut Report, in_flight: usize, readings: &Readings) {
         let what = "server's processor time a call";
         report.add(&name(dialect, what), shown(ours), shown(peer), ours / peer, Bar::Reported);
     };
-    tell("MCP", &readings.mcp, mcp_bar);
-    tell(direct_name, &readings.direct, direct_bar);
+    add_rows("MCP", &readings.mcp, mcp_bar);
+    add_rows(direct_name, &readings.direct, direct_bar);
     for (who, readings) in [("peer", &readings.peer), ("MCP", &readings.mcp), ("direct", &readings.direct)] {
         let busy = readings.iter().map(|reading| reading.driver).sum::<f64>() / readings.len() as f64;
         eprintln!(
@@ -141,7 +141,7 @@ fn tell(report: &mut Report, in_flight: usize, readings: &Readings) {
     }
 }
 
-impl Asked {
+impl Subject {
     fn read(&mut self, calls: usize, in_flight: usize, check: &Check<'_>) -> Reading {
         let requests = self.client.prepare(calls, &self.request);
         let (driver, started) = (own_processor_seconds(), Instant::now());
@@ -157,7 +157,7 @@ impl Asked {
     }
 }
 
-/// What a reply must hold, and what it must not.
+/// What a reply must contain, and what it must not.
 struct Check<'a> {
     content: Finder<'a>,
     failure: Finder<'a>,
@@ -170,7 +170,7 @@ impl Check<'_> {
     }
 }
 
-fn peer(workspace: &Workspace) -> Asked {
+fn peer(workspace: &Workspace) -> Subject {
     let installed = std::env::var_os("BENCH_NODE").expect("BENCH_NODE is set by scripts/bench");
     let installed = PathBuf::from(installed);
     let mut command = Command::new(installed.join("bin/node"));
@@ -179,18 +179,18 @@ fn peer(workspace: &Workspace) -> Asked {
     let (server, mut client) = workspace.start(command);
     mcp::shake_hands(&mut client);
     let path = workspace.root().join(NAME);
-    Asked { server, client, request: Box::new(move |id| tool_call(id, "read_text_file", &path)) }
+    Subject { server, client, request: Box::new(move |id| tool_call(id, "read_text_file", &path)) }
 }
 
-fn pintle_mcp(workspace: &Workspace) -> Asked {
+fn pintle_mcp(workspace: &Workspace) -> Subject {
     let (server, mut client) = workspace.serve(&[]);
     mcp::shake_hands(&mut client);
-    Asked { server, client, request: Box::new(|id| tool_call(id, "text.read", Path::new(NAME))) }
+    Subject { server, client, request: Box::new(|id| tool_call(id, "text.read", Path::new(NAME))) }
 }
 
-fn pintle_direct(workspace: &Workspace) -> Asked {
+fn pintle_direct(workspace: &Workspace) -> Subject {
     let (server, client) = workspace.serve(&[]);
-    Asked { server, client, request: Box::new(|id| direct(id, "text.read", &json!({"path": NAME}))) }
+    Subject { server, client, request: Box::new(|id| direct(id, "text.read", &json!({"path": NAME}))) }
 }
 
 fn tool_call(id: u64, tool: &str, path: &Path) -> Value {
@@ -198,9 +198,9 @@ fn tool_call(id: u64, tool: &str, path: &Path) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-/// How long this thread has been at work.
+/// The processor time of this thread.
 fn own_processor_seconds() -> f64 {
-    let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = told.split_whitespace().next().and_then(|figure| figure.parse::<f64>().ok());
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = stat.split_whitespace().next().and_then(|figure| figure.parse::<f64>().ok());
     nanoseconds.unwrap_or(f64::NAN) / 1e9
 }

@@ -1,4 +1,4 @@
-//! A folder with a root for servers to serve.
+//! A temporary folder with a root for servers.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,24 +22,24 @@ impl Workspace {
         workspace
     }
 
-    /// What servers see as `/`.
+    /// The root of the servers.
     pub fn root(&self) -> PathBuf {
         self.0.path().join("root")
     }
 
-    /// Beside the root.
+    /// The folder that contains the root.
     pub fn folder(&self) -> &Path {
         self.0.path()
     }
 
-    /// Pintle on the root.
+    /// Starts Pintle on the root.
     pub fn serve(&self, arguments: &[&str]) -> (Server, Client) {
         let mut command = drive::pintle(self.folder());
         command.args(arguments);
         self.start(command)
     }
 
-    /// Any server on pipes, with a file of its own for what it says.
+    /// Starts any server on pipes, with a file for its standard error.
     pub fn start(&self, mut command: Command) -> (Server, Client) {
         let folder = tempfile::tempdir_in(self.folder()).expect("a folder").keep();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -54,7 +54,7 @@ pub fn direct(id: u64, tool: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": tool, "params": params})
 }
 
-/// Calls a tool in the direct dialect, once, and gives its result.
+/// Calls a tool once in the direct dialect, and returns its result.
 pub fn call(client: &mut Client, tool: &str, params: &Value) -> Value {
     let reply = client.ask(format!("{}\n", direct(1, tool, params)).as_bytes());
     let mut reply: Value = serde_json::from_slice(reply).expect("a reply");

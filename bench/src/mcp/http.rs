@@ -1,6 +1,6 @@
-//! Clients over HTTP/1.1: each has a connection that it keeps, and one call at a time on it.
+//! HTTP/1.1 clients, each with one keep-alive connection and one call at a time.
 //!
-//! One thread has them all, so that the driver takes as little of the machine as it can.
+//! One thread drives them all with epoll, so that the driver needs little processor time.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::{ECHOED, LEGACY, call, initialize, initialized};
 
-/// Ids have eight digits, so that the next can be written over the last.
+/// Ids have eight digits, so that the next one can overwrite the last in place.
 const FIRST_ID: u64 = 10_000_000;
 
 pub struct Clients {
@@ -28,7 +28,7 @@ pub struct Clients {
 struct Client {
     socket: TcpStream,
     request: Vec<u8>,
-    /// Where in the request its id is.
+    /// The offset of the id in the request.
     id_at: usize,
     id: u64,
     reply: Vec<u8>,
@@ -48,7 +48,7 @@ impl Clients {
         Self { clients, ready }
     }
 
-    /// Calls `count` times in all and gives the latencies.
+    /// Calls `count` times in all and returns the latencies.
     pub fn call(&mut self, count: usize) -> Vec<Duration> {
         let mut latencies = Vec::with_capacity(count);
         let mut sent = 0;
@@ -114,11 +114,11 @@ impl Client {
         self.request[self.id_at..self.id_at + 8].copy_from_slice(self.id.to_string().as_bytes());
         self.reply.clear();
         self.began = Some(Instant::now());
-        // Short enough for the socket's buffer, which is empty.
+        // Fits into the socket's empty buffer, so it does not block.
         self.socket.write_all(&self.request).expect("the server reads");
     }
 
-    /// Takes what has come. The latency, if that was the end of the reply.
+    /// Reads what has arrived; returns the latency at the end of the reply.
     fn receive(&mut self) -> Option<Duration> {
         let mut buffer = [0; 1 << 14];
         match self.socket.read(&mut buffer) {
@@ -150,7 +150,7 @@ fn post(address: SocketAddr, headers: &str, body: &Value) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Whether a response has come to its end.
+/// Whether a response is complete.
 fn is_whole(response: &[u8]) -> bool {
     let Some(head) = memmem::find(response, b"\r\n\r\n") else { return false };
     let body = &response[head + 4..];

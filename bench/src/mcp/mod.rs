@@ -1,9 +1,9 @@
 //! The bars of MCP: `tools/call` of `test_echo` against a bare server on the same SDK.
 //!
 //! The two take turns, each time with new processes, the same requests and the same driver: one thread
-//! that keeps a number of calls in flight. Figures are the middle of the ratios of many short rounds.
+//! that keeps a number of calls in flight. Figures are the medians of the ratios of many short rounds.
 //! The machine's processors are shared between driver and server, so the server's processor time a call
-//! is told too: it depends less on what else the machine does. Both servers have the same allocator and
+//! is reported, too: it depends less on other load. Both servers have the same allocator and
 //! the same profile; their standard error, and with it Pintle's log, goes to a file.
 
 mod http;
@@ -22,9 +22,9 @@ use crate::{
 
 /// The revision that begins with a handshake.
 const LEGACY: &str = "2025-11-25";
-/// The revision whose requests stand alone.
+/// The stateless revision.
 const STATELESS: &str = "2026-07-28";
-/// What every reply must hold.
+/// What every reply must contain.
 const ECHOED: &[u8] = br#""structuredContent":{"value":"hello"}"#;
 
 /// How the calls come.
@@ -43,11 +43,11 @@ struct Case {
     /// Calls in flight: on HTTP each has a connection of its own.
     clients: usize,
     calls: usize,
-    /// A peer that is told for comparison has no bar.
+    /// Whether it has a bar, or is only reported for comparison.
     has_bar: bool,
 }
 
-/// What one round of one server gave.
+/// The figures of one round of one server.
 struct Reading {
     calls_a_second: f64,
     /// The latency, in ms, that one call in a hundred exceeds.
@@ -72,7 +72,7 @@ pub fn run(report: &mut Report, quick: bool) {
         case("MCP HTTP stateless, 1 client", Way::HttpStateless, Kind::Bare, 1, 4_000),
         case("MCP HTTP stateless, 64 clients", Way::HttpStateless, Kind::Bare, 64, 10_000),
     ];
-    // A part of a case's name, for a closer look at one.
+    // BENCH_CASE selects cases by a part of their name.
     let only = std::env::var("BENCH_CASE").unwrap_or_default();
     for mut case in cases {
         if !case.name.contains(&only) || (quick && !case.has_bar) {

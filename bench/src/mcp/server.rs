@@ -30,7 +30,7 @@ pub fn stdio(kind: Kind, folder: &Path) -> Server {
     Server::spawn(command, folder)
 }
 
-/// A server on HTTP, and where it listens.
+/// A server on HTTP, and its address.
 pub fn http(kind: Kind, folder: &Path) -> (Server, SocketAddr) {
     let mut command = command(kind, folder);
     command.arg("--http");
@@ -54,7 +54,7 @@ pub fn http(kind: Kind, folder: &Path) -> (Server, SocketAddr) {
 fn command(kind: Kind, folder: &Path) -> Command {
     match kind {
         Kind::Pintle => drive::pintle(folder),
-        // Another build of the peer can be named, as with another allocator.
+        // The variable can name another build of the peer, for example with another allocator.
         Kind::Bare | Kind::BarePipes => match std::env::var_os("BENCH_BARE_RMCP") {
             Some(path) => Command::new(path),
             None => Command::new(drive::binary("bare_rmcp")),

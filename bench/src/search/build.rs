@@ -1,9 +1,9 @@
-//! Building the index: how soon it can be used, how large it is, and how much memory it takes.
+//! Index builds: time until ready, size on disk and peak memory.
 
 use super::{Bench, groups::Peer, pintle::Pintle, program};
 use crate::{drive, files::in_turn, report::Bar};
 
-/// Gives the milliseconds of a whole build.
+/// Returns the milliseconds of a whole build.
 pub fn run(bench: &mut Bench<'_>, pintle: &Pintle, rounds: usize) -> f64 {
     warm_up(bench);
     let tree = bench.tree;
@@ -51,13 +51,13 @@ pub fn run(bench: &mut Bench<'_>, pintle: &Pintle, rounds: usize) -> f64 {
     let peak = readings(|build| build.peak_mebibytes).into_iter().fold(0.0, f64::max);
     let of_peer = peer.iter().map(|cost| cost.peak_mebibytes).reduce(f64::max);
     let of_peer = of_peer.map(|peak| format!("{peak:.0} MiB")).unwrap_or_default();
-    // It is no ratio, so it holds for every tree.
+    // Not a ratio, so the bar holds for every tree.
     let name = tree.row("peak memory of the build, in MiB");
     bench.report.add(&name, format!("{peak:.0} MiB"), of_peer, peak, Bar::AtMost(450.0));
     middle(|build| build.total)
 }
 
-/// Lets everything be in memory, and what was just written on the disk.
+/// Warms up the page cache and syncs what was just written.
 pub fn warm_up(bench: &Bench<'_>) {
     rustix::fs::sync();
     program::time(&mut bench.peers.ripgrep(bench.tree, &super::groups::Query::literal("warm"), false));
@@ -71,7 +71,7 @@ fn peer_size(bench: &Bench<'_>, has_peer: bool) -> String {
 /// One figure of a build.
 type Figure = fn(&Build) -> f64;
 
-/// What one build told and cost; times are in milliseconds from its start.
+/// The reported figures and the cost of one build; times are in milliseconds from its start.
 struct Build {
     text: f64,
     words_and_symbols: f64,
@@ -90,7 +90,7 @@ impl Build {
         let figure = |name: &str| {
             phases[name].as_f64().unwrap_or_else(|| panic!("{name} is no number in the phases: {phases}"))
         };
-        // By its own clock, which must not run behind that of its parent.
+        // The build measures itself; its total must not exceed what this process measured.
         assert!(figure("totalMs") <= cost.milliseconds + 1.0, "{phases} in {} ms", cost.milliseconds);
         Self {
             text: figure("textReadyMs"),
@@ -98,7 +98,7 @@ impl Build {
             total: figure("totalMs"),
             process: cost.milliseconds,
             text_bytes: figure("textBytes"),
-            // All that is there counts, whatever is told.
+            // The size on disk counts if it is larger than the reported one.
             index_bytes: figure("indexBytes").max(pintle.state_bytes() as f64),
             corpus_bytes: figure("corpusBytes"),
             files: figure("files"),

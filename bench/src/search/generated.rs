@@ -1,5 +1,5 @@
-//! A tree that is made here, the same each time: what a build leaves behind rather than what people write. Minified
-//! scripts in one line, records of JSON in long lines, text, and files that are no text.
+//! A generated tree, the same in every run, of build artefacts rather than sources: minified scripts in one line, JSON
+//! records in long lines, text, and binary files.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use super::{
     tree::{self, Tree},
 };
 
-/// What text is made of.
+/// The words of the generated text.
 const WORDS: [&str; 24] = [
     "return",
     "function",
@@ -60,7 +60,7 @@ pub fn make(quick: bool) -> Result<Tree, String> {
     Ok(Tree {
         name: "long lines",
         workspace,
-        is_judged: false,
+        has_bar: false,
         suits_codesearch: false,
         groups: Group::of_planted(&["return"]),
         common: &["return", "function", "prototype"],
@@ -68,10 +68,10 @@ pub fn make(quick: bool) -> Result<Tree, String> {
 }
 
 fn write(folder: &Path, name: &str, content: Vec<u8>) {
-    fs::write(folder.join(name), content).expect("room for a file");
+    fs::write(folder.join(name), content).expect("enough disk space");
 }
 
-/// One line without an end.
+/// One line without a newline.
 fn minified(random: &mut Random, size: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(size + 64);
     while text.len() < size {
@@ -85,7 +85,7 @@ fn minified(random: &mut Random, size: usize) -> Vec<u8> {
     text
 }
 
-/// Lines that are objects of a given length or a little more.
+/// Lines of JSON objects of about a given length.
 fn records(random: &mut Random, size: usize, length: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(size + length);
     while text.len() < size {
@@ -101,7 +101,7 @@ fn records(random: &mut Random, size: usize, length: usize) -> Vec<u8> {
     text
 }
 
-/// Lines as people write them.
+/// Lines like those of source code.
 fn lines(random: &mut Random, size: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(size + 128);
     while text.len() < size {
@@ -116,7 +116,7 @@ fn lines(random: &mut Random, size: usize) -> Vec<u8> {
     text
 }
 
-/// Bytes that are no text, as the first of them says.
+/// Binary content, recognizable by its first byte.
 fn noise(random: &mut Random, size: usize) -> Vec<u8> {
     let mut bytes = vec![0];
     while bytes.len() < size {
@@ -141,7 +141,7 @@ impl Random {
         WORDS[self.below(WORDS.len())]
     }
 
-    /// Puts a rare literal in, once in a long while.
+    /// Rarely inserts a planted literal.
     fn plant(&mut self, text: &mut Vec<u8>) {
         if self.below(100_000) == 0 {
             text.extend_from_slice(format!(" {PLANTED}{} ", self.below(4)).as_bytes());

@@ -1,18 +1,18 @@
-//! What is searched for, in groups that have a bar in common.
+//! The queries, in groups with one bar each.
 
 use crate::report::Bar;
 
-/// How the literals begin that are put in a few places of the trees that are made here; a digit up to 3 follows.
+/// The prefix of the literals that are planted in a few files of generated trees; a digit from 0 to 3 follows.
 pub const PLANTED: &str = "planted_for_the_search_";
 
-/// Queries of one kind. With a bar of "at least" the figure is how many times as fast as the peer, with one of "at
-/// most" the part of the peer's time; of several queries the worst one has to meet it.
+/// Queries of one kind. With a bar of "at least" the figure is the speed relative to the peer, with "at most" the time
+/// relative to the peer's; the worst query has to meet the bar.
 pub struct Group {
     pub what: &'static str,
     pub peer: Peer,
     pub bar: Bar,
-    /// Whether the bar is for this group, or its figures are told alone.
-    pub is_judged: bool,
+    /// Whether the bar applies, or the figures are only reported.
+    pub has_bar: bool,
     pub queries: Vec<Query>,
 }
 
@@ -38,7 +38,7 @@ impl Query {
         Self { is_regex: true, ..Self::literal(pattern) }
     }
 
-    /// A literal in any case.
+    /// A literal, case-insensitive.
     pub fn any_case(pattern: &str) -> Self {
         Self { any_case: true, ..Self::literal(pattern) }
     }
@@ -46,7 +46,7 @@ impl Query {
 
 impl Group {
     fn new(what: &'static str, peer: Peer, bar: Bar, queries: Vec<Query>) -> Self {
-        Self { what, peer, bar, is_judged: true, queries }
+        Self { what, peer, bar, has_bar: true, queries }
     }
 
     pub fn absent_and_rare(queries: Vec<Query>) -> Self {
@@ -61,7 +61,7 @@ impl Group {
         Self::new("selective", Peer::Codesearch, Bar::AtLeast(2.0), queries)
     }
 
-    /// Literals whose trigrams are common, while they are not.
+    /// Rare literals whose trigrams are common.
     pub fn common_in_codesearch(queries: Vec<Query>) -> Self {
         Self::new("common n-grams", Peer::Codesearch, Bar::AtLeast(20.0), queries)
     }
@@ -70,7 +70,7 @@ impl Group {
         Self::new("all lines of a very common literal", Peer::Ripgrep, Bar::AtLeast(1.5), queries)
     }
 
-    /// Patterns that are too short to have an n-gram.
+    /// Patterns that are shorter than an n-gram.
     pub fn short(queries: Vec<Query>) -> Self {
         Self::new("one or two characters, time", Peer::Ripgrep, Bar::AtMost(1.05), queries)
     }
@@ -80,8 +80,8 @@ impl Group {
     }
 
     /// Queries without a bar.
-    pub fn told(queries: Vec<Query>) -> Self {
-        Self { is_judged: false, ..Self::new("other queries", Peer::Ripgrep, Bar::AtLeast(1.0), queries) }
+    pub fn without_bar(queries: Vec<Query>) -> Self {
+        Self { has_bar: false, ..Self::new("other queries", Peer::Ripgrep, Bar::AtLeast(1.0), queries) }
     }
 
     /// The groups of a tree with planted literals.

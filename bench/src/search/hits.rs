@@ -1,4 +1,4 @@
-//! Whether Pintle finds what ripgrep finds, line for line.
+//! Compares the hits of Pintle with those of ripgrep, line by line.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,7 +13,7 @@ use memchr::{memchr, memchr_iter};
 
 use super::{Bench, groups::Query, pintle::Pintle, program};
 
-/// A line that was found. Their order is that of the bytes of the path, then of the line.
+/// A hit. Hits are ordered by the bytes of the path, then by line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hit<'a> {
     pub path: &'a [u8],
@@ -21,12 +21,12 @@ pub struct Hit<'a> {
     text: &'a [u8],
 }
 
-/// How many hits there are, the same for both; an error if they differ.
+/// Returns the number of hits, or an error if the two differ.
 pub fn check(bench: &Bench<'_>, pintle: &Pintle, query: &Query) -> Result<usize, String> {
     check_command(bench, &mut pintle.search(query, true), query)
 }
 
-/// The same for a command that prints the numbers of lines.
+/// The same for a command that prints line numbers.
 pub fn check_command(bench: &Bench<'_>, ours: &mut Command, query: &Query) -> Result<usize, String> {
     let theirs = program::output(&mut bench.peers.ripgrep(bench.tree, query, true))?;
     let ours = program::output(ours)?;
@@ -38,7 +38,7 @@ pub fn check_command(bench: &Bench<'_>, ours: &mut Command, query: &Query) -> Re
     if theirs == ours { Ok(ours.len()) } else { Err(difference(&theirs, &ours)) }
 }
 
-/// The hits in what was printed, in order. A line that is none, such as a note on a binary file, is left out.
+/// Parses printed hits, in order. Other lines, such as a note on a binary file, are skipped.
 pub fn hits(printed: &[u8]) -> Vec<Hit<'_>> {
     let lines = printed.split(|byte| *byte == b'\n');
     let mut hits: Vec<_> = lines.filter_map(hit).collect();
@@ -46,7 +46,7 @@ pub fn hits(printed: &[u8]) -> Vec<Hit<'_>> {
     hits
 }
 
-/// `path:line:text`; the path may have colons, too.
+/// Parses `path:line:text`; the path can contain colons.
 fn hit(printed: &[u8]) -> Option<Hit<'_>> {
     memchr_iter(b':', printed).find_map(|colon| {
         let (path, rest) = (&printed[..colon], &printed[colon + 1..]);
@@ -56,7 +56,7 @@ fn hit(printed: &[u8]) -> Option<Hit<'_>> {
     })
 }
 
-/// Which files have a NUL. Ripgrep gives what comes before the first one; Pintle leaves such a file out.
+/// The files with a NUL byte. Ripgrep prints the hits before the first NUL; Pintle skips such files.
 pub struct Binary<'a> {
     root: PathBuf,
     known: HashMap<&'a [u8], bool>,
@@ -67,7 +67,7 @@ impl<'a> Binary<'a> {
         Self { root, known: HashMap::new() }
     }
 
-    /// Whether the file of a hit is one of them.
+    /// Whether the file of a hit has a NUL byte.
     pub fn has(&mut self, hit: &Hit<'a>) -> bool {
         *self.known.entry(hit.path).or_insert_with(|| {
             let content = fs::read(self.root.join(OsStr::from_bytes(hit.path))).unwrap_or_default();
@@ -76,16 +76,16 @@ impl<'a> Binary<'a> {
     }
 }
 
-/// Where hits differ, in short.
+/// Summarizes how two lists of hits differ.
 fn difference(theirs: &[Hit<'_>], ours: &[Hit<'_>]) -> String {
     let lacking = |these: &[Hit<'_>], those: &[Hit<'_>]| -> String {
         let those: HashSet<_> = those.iter().map(|hit| (hit.path, hit.line)).collect();
         let lacking: Vec<_> = these.iter().filter(|hit| !those.contains(&(hit.path, hit.line))).collect();
-        let first = lacking.first().map(|hit| format!(", the first {}", place(hit))).unwrap_or_default();
+        let first = lacking.first().map(|hit| format!(", the first {}", location(hit))).unwrap_or_default();
         format!("{}{first}", lacking.len())
     };
     let other_text = theirs.iter().zip(ours).find(|(theirs, ours)| theirs.text != ours.text);
-    let other_text = other_text.map(|(hit, _)| format!("; another text at {}", place(hit)));
+    let other_text = other_text.map(|(hit, _)| format!("; another text at {}", location(hit)));
     format!(
         "ripgrep has {} hits, pintle {}; only in ripgrep: {}; only in pintle: {}{}",
         theirs.len(),
@@ -96,6 +96,6 @@ fn difference(theirs: &[Hit<'_>], ours: &[Hit<'_>]) -> String {
     )
 }
 
-fn place(hit: &Hit<'_>) -> String {
+fn location(hit: &Hit<'_>) -> String {
     format!("{}:{}", String::from_utf8_lossy(hit.path), hit.line)
 }

@@ -1,6 +1,6 @@
-//! The sources of Linux 6.1, which the bars are for.
+//! The sources of Linux 6.1, for which the bars are set.
 //!
-//! The files are links to those of the fetched tree, and are never written to: what is changed gets a file of its own.
+//! The files are hard links to the fetched tree and are never written to: a changed file is replaced by a new one.
 
 use std::{env, fs, path::Path};
 
@@ -10,33 +10,33 @@ use super::{
 };
 
 pub fn make(_quick: bool) -> Result<Tree, String> {
-    // Another copy of the tree may be named.
+    // The variable can name another copy of the tree.
     let source = env::var_os("PINTLE_BENCH_TREE").or_else(|| env::var_os("BENCH_LINUX"));
     let source = source.filter(|path| !path.is_empty()).ok_or("the sources of Linux could not be fetched")?;
     let source = Path::new(&source);
     let workspace = tree::workspace();
     let root = workspace.root();
-    tree::copy(source, &root, &mut |file, place| {
-        if fs::hard_link(file, place).is_err() {
-            fs::copy(file, place).expect("room for the tree");
+    tree::copy(source, &root, &mut |file, target| {
+        if fs::hard_link(file, target).is_err() {
+            fs::copy(file, target).expect("enough disk space");
         }
     });
-    heed_no_packaging(&root.join(".gitignore"));
+    remove_packaging_rule(&root.join(".gitignore"));
     Ok(Tree {
         name: "Linux 6.1",
         workspace,
-        is_judged: true,
+        has_bar: true,
         suits_codesearch: true,
         groups: groups(),
         common: &["return", "struct", "static", "include", "unsigned"],
     })
 }
 
-/// Debian's package adds a rule that ignores the whole tree.
-fn heed_no_packaging(ignored: &Path) {
+/// Removes the rule of Debian's package that ignores the whole tree.
+fn remove_packaging_rule(ignored: &Path) {
     let Ok(rules) = fs::read_to_string(ignored) else { return };
     let own: Vec<&str> = rules.lines().take_while(|line| *line != "/*").collect();
-    // Removed first, since it is a link.
+    // Removed first, because it is a hard link.
     fs::remove_file(ignored).expect("a file of ours");
     fs::write(ignored, own.join("\n") + "\n").expect("a file");
 }
@@ -64,7 +64,7 @@ fn groups() -> Vec<Group> {
         Group::any_case(
             ["zzz_NotThere", "Pm_Resume", "NTFS_attr_make_NON_resident"].map(Query::any_case).to_vec(),
         ),
-        Group::told(vec![
+        Group::without_bar(vec![
             Query::literal("struct file_operations"),
             Query::regex("[A-Z]+_SUSPEND"),
             Query::regex(r"\w{5}\s+\w{5}\s+\w{5}\s+\w{5}\s+\w{5}"),

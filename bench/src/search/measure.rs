@@ -1,4 +1,4 @@
-//! Queries on the command line, against peers.
+//! Times queries on the command line against peers.
 
 use std::process::Command;
 
@@ -22,14 +22,14 @@ pub fn run(bench: &mut Bench<'_>, pintle: &Pintle) {
     }
 }
 
-/// Each query of a group, and the worst of them.
+/// Measures each query of a group, and reports the worst.
 fn measure(bench: &mut Bench<'_>, pintle: &Pintle, group: &Group) {
     if !bench.peers.has(group.peer, bench.tree) {
         let name = bench.tree.row(&format!("{}, against {}", group.what, name_of(group.peer)));
         bench.report.leave_out(&name, "there is no csearch");
         return;
     }
-    let bar = if group.is_judged { bench.tree.bar(group.bar) } else { Bar::Reported };
+    let bar = if group.has_bar { bench.tree.bar(group.bar) } else { Bar::Reported };
     let (mut figures, is_single) = (Vec::new(), group.queries.len() == 1);
     for query in &group.queries {
         figures.extend(compare(bench, pintle, group, query, if is_single { bar } else { Bar::Reported }));
@@ -41,7 +41,7 @@ fn measure(bench: &mut Bench<'_>, pintle: &Pintle, group: &Group) {
     }
 }
 
-/// The figure of one query; none if its hits are not the same.
+/// The figure of one query; none if its hits differ.
 fn compare(bench: &mut Bench<'_>, pintle: &Pintle, group: &Group, query: &Query, bar: Bar) -> Option<f64> {
     let count = match hits::check(bench, pintle, query) {
         Ok(count) => count,
@@ -68,15 +68,15 @@ fn compare(bench: &mut Bench<'_>, pintle: &Pintle, group: &Group, query: &Query,
     if is_time(group) {
         return Some(bench.report.compare(&name, &shown_milliseconds, &of_us, &of_peer, bar));
     }
-    // How many there are in a second, so that the figure is how many times as fast.
+    // Rates instead of times, so that the figure says how many times as fast.
     let rates =
         |readings: Vec<f64>| -> Vec<f64> { readings.iter().map(|reading| 1000.0 / reading).collect() };
     let shown = |rate: f64| shown_milliseconds(1000.0 / rate);
     Some(bench.report.compare(&name, &shown, &rates(of_us), &rates(of_peer), bar))
 }
 
-/// Tells what the peers take alone, where there is nothing to compare them with.
-pub fn tell_peers(bench: &mut Bench<'_>) {
+/// Reports the times of the peers alone, if Pintle has no search commands.
+pub fn report_peers(bench: &mut Bench<'_>) {
     let tree = bench.tree;
     if bench.peers.has(Peer::Codesearch, tree) {
         build::warm_up(bench);
@@ -96,7 +96,7 @@ pub fn tell_peers(bench: &mut Bench<'_>) {
     }
 }
 
-/// A program that is timed again and again, the more often the faster it is.
+/// A program that is timed repeatedly, more often the faster it is.
 struct Timed {
     command: Command,
     repeat: usize,
@@ -110,13 +110,13 @@ impl Timed {
         Self { command, repeat }
     }
 
-    /// The middle of a few runs, in milliseconds.
+    /// The median of a few runs, in milliseconds.
     fn read(&mut self) -> f64 {
         drive::median((0..self.repeat).map(|_| program::time(&mut self.command)).collect())
     }
 }
 
-/// Whether the figure of a group is a part of the peer's time.
+/// Whether the figure of a group is a fraction of the peer's time.
 fn is_time(group: &Group) -> bool {
     matches!(group.bar, Bar::AtMost(_))
 }
@@ -128,7 +128,7 @@ fn name_of(peer: Peer) -> &'static str {
     }
 }
 
-/// A query as rows show it.
+/// A query as it is shown in rows.
 pub fn shown(query: &Query) -> String {
     format!("`{}`{}", query.pattern, if query.any_case { " -i" } else { "" })
 }

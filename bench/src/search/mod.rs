@@ -1,9 +1,9 @@
 //! The bars of search: the index against `cindex`, queries against ripgrep and `csearch`, and the server's own calls.
 //!
 //! The bars are for the sources of Linux 6.1, some 78,000 files and 1.3 GB, where on two cores ripgrep takes some
-//! 525 ms for a word that is not there, `csearch` 2 ms, and `cindex` 14 s for its index. What is hoped for lies beyond:
+//! 525 ms for a word that is not there, `csearch` 2 ms, and `cindex` 14 s for its index. The targets go beyond the bars:
 //!
-//! | what | bar | hoped for |
+//! | what | bar | target |
 //! | --- | --- | --- |
 //! | text ready, against a whole `cindex` | at most 0.6 | 0.3 |
 //! | words and symbols ready, against the same | at most 8 | 6 |
@@ -21,12 +21,12 @@
 //! | the first search of a server, which has no index, against the same | at most 1.5 | 1 |
 //! | the index that it builds by itself, against `pintle index` | at most 2 | 1.2 |
 //!
-//! The quick form takes crates that Cargo has unpacked for the build, and tells its figures without judging them: a
-//! small tree flatters ripgrep. In the long form their figures are judged where there is no index. Both forms take
-//! another tree that is made here, of very long lines.
+//! The quick form uses crates that Cargo has unpacked for the build, and reports its figures without a bar, because a
+//! small tree favours ripgrep. In the long form their figures have a bar where there is no index. Both forms also use a
+//! generated tree with very long lines.
 //!
-//! Times are of whole processes, from the start to the end of what they print, on two processors and a warm cache. No
-//! query is timed before its hits were found to be ripgrep's; a difference fails the run.
+//! Times are of whole processes, from start to the end of their output, on two processors and with a warm cache. Before a
+//! query is timed, its hits are compared with ripgrep's; a difference fails the run.
 
 mod build;
 mod generated;
@@ -47,7 +47,7 @@ mod tree;
 use self::{peers::Peers, pintle::Pintle, processors::Processors, tree::Tree};
 use crate::report::Report;
 
-/// What the measurements have in common.
+/// The shared state of the measurements.
 struct Bench<'a> {
     report: &'a mut Report,
     tree: &'a Tree,
@@ -59,14 +59,14 @@ pub fn run(report: &mut Report, quick: bool) {
     let _processors = Processors::take_two();
     let peers = Peers::find();
     let can_search = pintle::has_search().inspect_err(|why| report.fail(why)).is_ok();
-    // Each is gone before the next is made: they are large.
+    // Each tree is removed before the next is made, because they are large.
     let linux: &[Maker] = if quick { &[] } else { &[linux::make] };
     let makers: [Maker; 2] = [registry::make, generated::make];
     for make in linux.iter().chain(&makers) {
         match make(quick) {
             Ok(tree) => {
                 let mut bench = Bench { report: &mut *report, tree: &tree, peers: &peers, quick };
-                if can_search { compare(&mut bench) } else { measure::tell_peers(&mut bench) }
+                if can_search { compare(&mut bench) } else { measure::report_peers(&mut bench) }
             }
             Err(why) => report.leave_out("search in a tree", &why),
         }
@@ -76,7 +76,7 @@ pub fn run(report: &mut Report, quick: bool) {
 type Maker = fn(bool) -> Result<Tree, String>;
 
 fn compare(bench: &mut Bench<'_>) {
-    // A part of a subject's name, for a closer look at one. All need an index.
+    // BENCH_CASE selects cases by a part of their name. All need an index.
     let only = std::env::var("BENCH_CASE").unwrap_or_default();
     let wanted = |name: &str| name.contains(&only);
     let pintle = Pintle::new(bench.tree);

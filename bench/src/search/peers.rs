@@ -16,7 +16,7 @@ use super::{
 
 pub struct Peers {
     ripgrep: PathBuf,
-    /// The folder of `cindex` and `csearch`, if they are there.
+    /// The folder of `cindex` and `csearch`, if they are installed.
     codesearch: Option<PathBuf>,
 }
 
@@ -27,12 +27,12 @@ impl Peers {
         Self { ripgrep: ripgrep.into(), codesearch: codesearch.map(PathBuf::from) }
     }
 
-    /// Whether a peer can be asked about a tree.
+    /// Whether a peer can search a tree.
     pub fn has(&self, peer: Peer, tree: &Tree) -> bool {
         peer == Peer::Ripgrep || (self.codesearch.is_some() && tree.suits_codesearch)
     }
 
-    /// A query as a peer takes it.
+    /// The command of a peer for a query.
     pub fn search(&self, peer: Peer, tree: &Tree, query: &Query) -> Command {
         match peer {
             Peer::Ripgrep => self.ripgrep(tree, query, false),
@@ -40,7 +40,7 @@ impl Peers {
         }
     }
 
-    /// Ripgrep, with the numbers of lines or without.
+    /// Ripgrep, with or without line numbers.
     pub fn ripgrep(&self, tree: &Tree, query: &Query, numbered: bool) -> Command {
         let mut command = self.ripgrep_in(&tree.root());
         command.args(numbered.then_some("-n"));
@@ -56,7 +56,7 @@ impl Peers {
         command
     }
 
-    /// As users have it, with hidden files; no rules from above the root.
+    /// Ripgrep with hidden files and without ignore rules from above the root.
     fn ripgrep_in(&self, root: &Path) -> Command {
         let mut command = Command::new(&self.ripgrep);
         command.args(["--no-config", "--hidden", "--glob", "!.git", "--no-ignore-parent"]).current_dir(root);
@@ -70,7 +70,7 @@ impl Peers {
         command
     }
 
-    /// Makes the whole index anew.
+    /// Rebuilds the whole index.
     pub fn cindex(&self, tree: &Tree) -> Command {
         let mut command = self.codesearch("cindex", tree);
         command.arg("-reset").arg(tree.root());
@@ -81,7 +81,7 @@ impl Peers {
         let folder = self.codesearch.as_ref().expect("codesearch is there");
         let mut command = Command::new(folder.join(program));
         command.env("CSEARCHINDEX", index(tree));
-        // What it puts aside lies where all the other files do.
+        // Its temporary files go to the same disk as all other files.
         command.env("TMPDIR", tree.workspace.folder());
         command
     }
@@ -92,7 +92,7 @@ pub fn index(tree: &Tree) -> PathBuf {
     tree.workspace.folder().join("csearchindex")
 }
 
-/// A regular expression that is a literal.
+/// Escapes a literal for a regular expression.
 fn escaped(literal: &str) -> String {
     let escape = |character: char| {
         let is_plain = character.is_alphanumeric() || character == '_' || character == ' ';

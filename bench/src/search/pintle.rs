@@ -1,4 +1,4 @@
-//! Pintle's commands on a tree.
+//! Runs Pintle's commands on a tree.
 
 use std::{
     fs,
@@ -16,14 +16,14 @@ use super::{
 use crate::drive;
 
 pub struct Pintle {
-    /// A copy, as a user installs it and as the peers were: what a linker has just written lies in memory in small
-    /// pieces, and takes longer to start.
+    /// A copy of the binary, as an installed one is: a file that the linker has just written is fragmented in the page
+    /// cache and starts more slowly.
     program: PathBuf,
     root: PathBuf,
     state: PathBuf,
 }
 
-/// An error if the commands are not there.
+/// Returns an error if the binary has no search commands.
 pub fn has_search() -> Result<(), String> {
     for name in ["index", "search"] {
         let output = Command::new(drive::binary("pintle")).args([name, "--help"]).output();
@@ -35,7 +35,7 @@ pub fn has_search() -> Result<(), String> {
 }
 
 impl Pintle {
-    /// With the state folder that the servers of the tree's workspace have, too.
+    /// Uses the same state folder as the servers of the tree's workspace.
     pub fn new(tree: &Tree) -> Self {
         let folder = tree.workspace.folder();
         let program = folder.join("pintle");
@@ -43,7 +43,7 @@ impl Pintle {
         Self { program, root: tree.root(), state: folder.join("state") }
     }
 
-    /// The command for a query, with the numbers of lines or without.
+    /// The command for a query, with or without line numbers.
     pub fn search(&self, query: &Query, numbered: bool) -> Command {
         let mut command = self.command("search");
         command.args(numbered.then_some("-n"));
@@ -53,7 +53,7 @@ impl Pintle {
         command
     }
 
-    /// The same where there is no index.
+    /// The same without an index.
     pub fn scan(&self, query: &Query, numbered: bool) -> Command {
         let without = Self {
             program: self.program.clone(),
@@ -70,7 +70,7 @@ impl Pintle {
         }
     }
 
-    /// Builds the index from nothing, until all is ready, and gives what was told about it.
+    /// Builds the index from scratch, all parts of it, and returns its reported phases.
     pub fn build(&self) -> (Value, Cost) {
         self.forget_index();
         fs::create_dir(&self.state).expect("a state folder");
@@ -82,7 +82,7 @@ impl Pintle {
         (phases, cost)
     }
 
-    /// How many bytes lie in the state folder.
+    /// The size of the state folder in bytes.
     pub fn state_bytes(&self) -> u64 {
         bytes(&self.state)
     }

@@ -1,8 +1,8 @@
-//! Two processors for everyone, on machines that have more.
+//! Limits all measured programs to two processors.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// What this thread, and every process that it starts, is bound to as long as this lives.
+/// Binds this thread and the processes that it starts to two processors, until dropped.
 pub struct Processors {
     before: CpuSet,
 }

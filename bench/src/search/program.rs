@@ -1,4 +1,4 @@
-//! Programs that run to their end: what they print, how long they take, and how much memory.
+//! Runs programs to their end: output, time and memory.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 
 use crate::files::milliseconds;
 
-/// How many milliseconds a program takes, until the end of all that it prints.
+/// How many milliseconds a program takes, until the end of its output.
 pub fn time(command: &mut Command) -> f64 {
     let mut buffer = vec![0; 1 << 20];
     let started = Instant::now();
@@ -20,13 +20,12 @@ pub fn time(command: &mut Command) -> f64 {
     while stdout.read(&mut buffer).expect("the program writes") > 0 {}
     let ended = child.wait().expect("ends");
     let elapsed = started.elapsed();
-    // Finding nothing is told with 1.
+    // Exit code 1 means that nothing was found.
     assert!(matches!(ended.code(), Some(0 | 1)), "{command:?} ended with {ended}");
     milliseconds(elapsed)
 }
 
-/// What a program prints; an error if it fails, with what it says about that. Finding nothing is told with 1, as some
-/// errors are.
+/// The output of a program, or an error with its standard error. Exit code 1 means that nothing was found, or an error.
 pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -38,15 +37,15 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What a program has cost.
+/// The cost of running a program.
 pub struct Cost {
     pub printed: Vec<u8>,
     pub milliseconds: f64,
     pub peak_mebibytes: f64,
 }
 
-/// Runs a program and watches its memory. The kernel's own record of a child begins with what its parent had, so the
-/// one of the running process is read, many times; it never shrinks, so only the last instant can be missed.
+/// Runs a program and samples its peak memory (VmHWM). The kernel's record of an ended child starts with its parent's
+/// memory, so the running process is read many times; VmHWM never shrinks, so only the last instant can be missed.
 pub fn cost(command: &mut Command) -> Cost {
     let started = Instant::now();
     let mut child = spawn(command);

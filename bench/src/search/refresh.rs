@@ -1,4 +1,4 @@
-//! Files that change outside while a server runs: how soon they are found, and what it takes to have them in the index.
+//! Files that change outside the server: how soon a search finds them, and how long an incremental build takes.
 
 use std::{
     fs,
@@ -21,8 +21,8 @@ use crate::{
 
 /// How many files change.
 const CHANGED: usize = 100;
-/// How long the server has for seeing them.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the server may take to find them.
+const SEEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `full` is how many milliseconds a whole build takes.
 pub fn run(bench: &mut Bench<'_>, full: f64) {
@@ -35,7 +35,7 @@ pub fn run(bench: &mut Bench<'_>, full: f64) {
         let marker = format!("changed_in_round_{round}");
         files.iter().for_each(|file| change(&tree.workspace, file, &marker));
         let Some(after) = wait(&mut client, &marker, files.len()) else {
-            let why = format!("{} changed files were not all seen in {PATIENCE:?}", files.len());
+            let why = format!("{} changed files were not all seen in {SEEN_TIMEOUT:?}", files.len());
             bench.report.fail(&tree.row(&why));
             return;
         };
@@ -53,7 +53,7 @@ pub fn run(bench: &mut Bench<'_>, full: f64) {
     bench.report.add(&name, ours, whole, 100.0 * refreshed / full, tree.bar(Bar::AtMost(5.0)));
 }
 
-/// Files from all over the tree that hold text, of no great length.
+/// Text files of moderate length from all over the tree.
 fn files(bench: &Bench<'_>) -> Vec<PathBuf> {
     let listed = program::output(&mut bench.peers.files(bench.tree)).expect("a list of files");
     let listed = String::from_utf8_lossy(&listed);
@@ -68,20 +68,20 @@ fn files(bench: &Bench<'_>) -> Vec<PathBuf> {
     paths.into_iter().step_by(step).map(|path| root.join(path)).filter(is_text).take(CHANGED).collect()
 }
 
-/// Adds a line to a file as an editor does: a new file takes the place of the old one, which may be a link.
+/// Adds a line to a file as an editor does: writes a new file and renames it over the old one, which may be a hard link.
 fn change(workspace: &Workspace, file: &PathBuf, marker: &str) {
     let mut content = fs::read(file).expect("a file");
     content.extend_from_slice(format!("\n{marker}\n").as_bytes());
-    let aside = workspace.folder().join("changed");
-    fs::write(&aside, content).expect("a file");
-    fs::rename(&aside, file).expect("a file in its place");
+    let temporary = workspace.folder().join("changed");
+    fs::write(&temporary, content).expect("a file");
+    fs::rename(&temporary, file).expect("a file in its place");
 }
 
-/// How long it takes until all are found; none if that is too long.
+/// How long it takes until all are found; none after the timeout.
 fn wait(client: &mut Client, marker: &str, count: usize) -> Option<Duration> {
     let started = Instant::now();
     while found(client, marker) < count {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > SEEN_TIMEOUT {
             return None;
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! Some of the crates that Cargo has unpacked for the build: a tree of real sources that is there already.
+//! A tree of real sources that is already on the machine: crates that Cargo has unpacked for the build.
 
 use std::{
     env, fs,
@@ -11,7 +11,7 @@ use super::{
     tree::{self, Tree},
 };
 
-/// How much of them is taken.
+/// How many bytes of them are used.
 const SIZE: u64 = 64 << 20;
 
 pub fn make(_quick: bool) -> Result<Tree, String> {
@@ -19,12 +19,12 @@ pub fn make(_quick: bool) -> Result<Tree, String> {
     let workspace = tree::workspace();
     let (mut size, mut count) = (0, 0);
     for folder in crates {
-        let place = workspace.root().join(folder.file_name().expect("a name"));
-        tree::copy(&folder, &place, &mut |file, place| {
+        let target = workspace.root().join(folder.file_name().expect("a name"));
+        tree::copy(&folder, &target, &mut |file, target| {
             if size < SIZE {
-                size += fs::copy(file, place).expect("room for the tree");
+                size += fs::copy(file, target).expect("enough disk space");
                 count += 1;
-                plant(place, count);
+                plant(target, count);
             }
         });
         if size >= SIZE {
@@ -35,7 +35,7 @@ pub fn make(_quick: bool) -> Result<Tree, String> {
     Ok(Tree {
         name: "crates",
         workspace,
-        is_judged: false,
+        has_bar: false,
         suits_codesearch: true,
         groups: Group::of_planted(&["return"]),
         common: &["return", "pub fn", "impl", "self", "let mut"],
@@ -55,11 +55,11 @@ fn crates() -> Result<Vec<PathBuf>, String> {
     if crates.is_empty() { Err("Cargo has unpacked no crates".to_owned()) } else { Ok(crates) }
 }
 
-/// Adds a line that is searched for to a few of the files, since nobody knows which crates there are.
-fn plant(place: &Path, count: usize) {
-    if count % 400 != 200 || place.extension().is_none_or(|extension| extension != "rs") {
+/// Adds a line with a planted literal to a few files, because the crates differ from machine to machine.
+fn plant(file: &Path, count: usize) {
+    if count % 400 != 200 || file.extension().is_none_or(|extension| extension != "rs") {
         return;
     }
-    let mut file = fs::File::options().append(true).open(place).expect("a file of ours");
-    writeln!(file, "\n// {}{}", super::groups::PLANTED, count / 400 % 4).expect("room for a line");
+    let mut file = fs::File::options().append(true).open(file).expect("a file of ours");
+    writeln!(file, "\n// {}{}", super::groups::PLANTED, count / 400 % 4).expect("enough disk space");
 }

@@ -1,5 +1,5 @@
-//! Searches where there is no index: the command, which reads every file, and the first one of a server, which builds the
-//! index behind it.
+//! Searches without an index: the command, which scans every file, and the first search of a server, which builds the
+//! index in the background.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ use crate::{
     report::Bar,
 };
 
-/// How long the index may take to come by itself.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long the background build may take.
+const INDEX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// `full` is how many milliseconds a whole build takes.
 pub fn run(bench: &mut Bench<'_>, pintle: &Pintle, full: f64) {
@@ -31,7 +31,7 @@ pub fn run(bench: &mut Bench<'_>, pintle: &Pintle, full: f64) {
     first_search(bench, pintle, &Query::literal(rare), full);
 }
 
-/// A bar holds for trees of sources, whatever their size.
+/// The bar holds for trees of sources of any size.
 fn bar(bench: &Bench<'_>, most: f64) -> Bar {
     if bench.quick || !bench.tree.suits_codesearch { Bar::Reported } else { Bar::AtMost(most) }
 }
@@ -59,7 +59,7 @@ fn commands(bench: &mut Bench<'_>, pintle: &Pintle, query: &Query) {
     bench.report.compare(&name, &shown_milliseconds, &ours, &peer, bar);
 }
 
-/// The first search of a server on a fresh root, and when the index is ready that it has begun.
+/// The first search of a server without an index, and when the index that it started is ready.
 fn first_search(bench: &mut Bench<'_>, pintle: &Pintle, query: &Query, full: f64) {
     let (mut ours, mut peer, mut ready) = (Vec::new(), Vec::new(), Vec::new());
     let expected = match program::output(&mut bench.peers.ripgrep(bench.tree, query, true)) {
@@ -82,10 +82,10 @@ fn first_search(bench: &mut Bench<'_>, pintle: &Pintle, query: &Query, full: f64
             let status = call(client, "index_status", &json!({}));
             status["ready"]["symbols"] == json!(true) && status["building"].is_null()
         };
-        // To ask walks the tree, so that is not done all the time.
+        // Each status call walks the tree, so it is not called all the time.
         let pause = Duration::from_secs_f64((full / 1000.0 / 50.0).clamp(0.01, 0.5));
         while !is_ready(&mut client) {
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > INDEX_TIMEOUT {
                 return bench.report.fail(&bench.tree.row("no index came by itself"));
             }
             std::thread::sleep(pause);

@@ -1,4 +1,4 @@
-//! The first hits of a common literal, from a server that runs.
+//! Latency of the first hits of a common literal from a running server.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::{
     report::Bar,
 };
 
-/// How many hits are asked for.
+/// How many hits are requested.
 const TOP: usize = 20;
 
 pub fn run(bench: &mut Bench<'_>) {
@@ -31,7 +31,7 @@ pub fn run(bench: &mut Bench<'_>) {
             return;
         }
     }
-    // One after the other, so that none is answered from what the last one left.
+    // In turn, so that no query profits from the one before.
     let requests: Vec<_> =
         common.iter().map(|literal| format!("{}\n", direct(1, "search", &params(literal)))).collect();
     let ask = |client: &mut Client, request: &String| {
@@ -57,19 +57,19 @@ fn params(literal: &str) -> Value {
     json!({"query": literal, "match": "literal", "case": "sensitive", "top": TOP})
 }
 
-/// They have to be the first of ripgrep's, in order.
+/// Checks that the hits are the first of ripgrep's, in order.
 fn check(bench: &Bench<'_>, client: &mut Client, literal: &str) -> Result<(), String> {
     let result = call(client, "search", &params(literal));
     let printed = program::output(&mut bench.peers.ripgrep(bench.tree, &Query::literal(literal), true))?;
     let theirs = hits::hits(&printed);
     let mut binary = Binary::in_root(bench.tree.root());
-    let expected: Vec<Value> = theirs.iter().filter(|hit| !binary.has(hit)).take(TOP).map(place).collect();
+    let expected: Vec<Value> = theirs.iter().filter(|hit| !binary.has(hit)).take(TOP).map(location).collect();
     let found = result["hits"].as_array().ok_or_else(|| format!("no hits in {result}"))?;
     let found: Vec<Value> =
         found.iter().map(|hit| json!({"path": hit["path"], "line": hit["line"]})).collect();
     if expected == found { Ok(()) } else { Err(format!("{} against {}", json!(expected), json!(found))) }
 }
 
-fn place(hit: &Hit<'_>) -> Value {
+fn location(hit: &Hit<'_>) -> Value {
     json!({"path": String::from_utf8_lossy(hit.path), "line": hit.line})
 }

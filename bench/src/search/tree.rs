@@ -1,4 +1,4 @@
-//! A tree of files to search in, in a workspace of its own, with what is searched for in it.
+//! A tree of files to search, in its own workspace, with its queries.
 
 use std::{
     fs,
@@ -9,15 +9,15 @@ use super::groups::Group;
 use crate::{files::workspace::Workspace, report::Bar};
 
 pub struct Tree {
-    /// How rows call it.
+    /// Its name in rows.
     pub name: &'static str,
     pub workspace: Workspace,
-    /// Whether the bars are for this tree.
-    pub is_judged: bool,
-    /// Whether `cindex` takes the files: it leaves out what has very long lines.
+    /// Whether the bars apply to this tree.
+    pub has_bar: bool,
+    /// Whether `cindex` can index the files: it skips files with very long lines.
     pub suits_codesearch: bool,
     pub groups: Vec<Group>,
-    /// Literals with many hits, of which some are asked for.
+    /// Literals with many hits, of which the first are requested.
     pub common: &'static [&'static str],
 }
 
@@ -26,9 +26,9 @@ impl Tree {
         self.workspace.root()
     }
 
-    /// A bar that holds for the tree; elsewhere the figure is told.
+    /// The bar, or `Reported` if bars do not apply to this tree.
     pub fn bar(&self, bar: Bar) -> Bar {
-        if self.is_judged { bar } else { Bar::Reported }
+        if self.has_bar { bar } else { Bar::Reported }
     }
 
     /// A row's name.
@@ -37,26 +37,26 @@ impl Tree {
     }
 }
 
-/// A workspace whose root is a repository, as a tree of sources is: there, and only there, ripgrep heeds `.gitignore`.
+/// A workspace whose root is a repository, as a tree of sources is: there, and only there, ripgrep applies `.gitignore`.
 pub fn workspace() -> Workspace {
     let workspace = Workspace::new();
     fs::create_dir(workspace.root().join(".git")).expect("a folder");
     workspace
 }
 
-/// Lets `take` have the files beneath a folder, each with its place in the copy whose folders are made here.
+/// Creates the folders of a copy and calls `take` with each file and its path in the copy.
 pub fn copy(from: &Path, to: &Path, take: &mut dyn FnMut(&Path, &Path)) {
     fs::create_dir_all(to).expect("a folder");
     let mut entries: Vec<_> =
         fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")).collect();
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
         let kind = entry.file_type().expect("a kind");
         if kind.is_dir() && entry.file_name() != ".git" {
-            copy(&path, &place, take);
+            copy(&path, &target, take);
         } else if kind.is_file() {
-            take(&path, &place);
+            take(&path, &target);
         }
     }
 }
