@@ -328,7 +328,7 @@ fn an_empty_range_is_told_that_its_end_is_exclusive() {
     lesson.says(&["[3, 3]", "no line", "exclusive"]);
     agent.replace([3, 4], "    let y = 2;", "x");
     let lesson = agent.error("INVALID_REQUEST", "text.read", json!({"path": "main.rs", "lines": [-1, -1]}));
-    lesson.says(&["no line", "exclusive", "0 means the last line included"]);
+    lesson.says(&["no line", "exclusive", "0 means to the end of the file"]);
     assert_eq!(agent.ok("text.read", json!({"path": "main.rs", "lines": [-1, 0]}))["content"], json!("}\n"));
 }
 
@@ -420,7 +420,7 @@ fn a_path_that_leaves_the_root_is_told_how_paths_are_written() {
     for (path, told) in [
         ("../src/main.rs", "leaves the root"),
         ("src/../../src/main.rs", "leaves the root"),
-        ("src\\main.rs", "separated by `/`"),
+        ("src\\main.rs", "separate folders by `/`"),
         ("C:/src/main.rs", "drive"),
     ] {
         let lesson = agent.error("INVALID_REQUEST", "text.read", json!({"path": path}));
@@ -489,7 +489,7 @@ fn what_is_no_hash_is_told_what_one_looks_like_and_where_it_comes_from() {
 fn line_0_is_told_how_lines_are_counted() {
     let mut agent = Agent::with("main.rs", PROGRAM);
     let lesson = agent.insert_wrongly(0, "fn main() {");
-    lesson.says(&["no line 0", "counted from 1"]);
+    lesson.says(&["no line 0", "count lines from 1"]);
     agent.ok("text.insert", agent.about(json!({"line": 1, "anchor": "fn main() {", "content": "// main"})));
     assert_eq!(agent.content(), format!("// main\n{PROGRAM}"));
 }

@@ -39,7 +39,7 @@ pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
         StoreError::Changed => {
             let message =
                 format!("{path} was changed by another program at the same moment; nothing was done");
-            Fault::new(ErrorCode::Conflict, message).hint("read it again before you edit it")
+            Fault::new(ErrorCode::Conflict, message).hint("read it again before you change it")
         }
         StoreError::Kept(kept) => {
             let message = format!(

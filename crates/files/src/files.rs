@@ -207,9 +207,9 @@ pub(crate) fn stale(found: Hash, reveals_hash: bool) -> Fault {
     let changed = "the file has changed since it was read; nothing was done";
     match reveals_hash {
         true => Fault::new(ErrorCode::Conflict, format!("{changed}. Its current hash is {found}"))
-            .hint("read it again; if the lines are still as you gave them, call again with that hash")
+            .hint("read it again; if the lines are still as you gave them, repeat the edit with that hash")
             .details(json!({"currentHash": found.to_string()})),
-        false => Fault::new(ErrorCode::Conflict, changed).hint("read it again before you edit it"),
+        false => Fault::new(ErrorCode::Conflict, changed).hint("read it again before you change it"),
     }
 }
 
