@@ -29,11 +29,11 @@ pub(crate) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     glob: Option<String>,
-    /// Only this type.
+    /// Only these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OnlyType")]
     r#type: Option<OnlyType>,
-    /// Include what .gitignore excludes (default: false).
+    /// Also what .gitignore excludes (default: false).
     #[serde(default)]
     ignored: bool,
 }
