@@ -85,10 +85,11 @@ impl Schema {
         library: &Arc<Library>,
         stop: &dyn Fn() -> bool,
     ) -> Vec<Issue> {
-        let Compiled { validator, set_aside } = match self.compiled.get_or_init(|| self.compile(library)) {
-            Ok(compiled) => compiled,
-            Err(error) => return vec![Issue::schema_invalid(&error.message)],
-        };
+        let Compiled { validator, ignored_members } =
+            match self.compiled.get_or_init(|| self.compile(library)) {
+                Ok(compiled) => compiled,
+                Err(error) => return vec![Issue::schema_invalid(&error.message)],
+            };
         if let Value::Object(members) = &mut asset {
             // `shift_remove` keeps the order of the other members, which messages quote.
             for member in ignored_members {
@@ -121,7 +122,7 @@ impl Schema {
             options = options.with_base_uri(uri);
         }
         let validator = options.build(&self.document).map_err(|error| CompileError {
-            message: unlocated(&issue::compile_message(&error), self.folder_uri(), library),
+            message: redact_file_urls(&issue::compile_message(&error), self.folder_uri(), library),
         })?;
         const MEMBERS: [&str; 2] = [SCHEMA_REF, SCHEMA];
         let base_uri = self.file_uri.as_deref().or_else(|| id_of(&self.document)).unwrap_or(NO_BASE);

@@ -11,7 +11,7 @@ use serde_json::json;
 use self::{clues::Clues, nearest_line::Near};
 use crate::{
     store::{Source, StoreError},
-    text::{Finder, Line, Occurrence, RangeError, Sight, lines_to_find, survey},
+    text::{Finder, Line, LineWindow, Occurrence, RangeError, lines_to_find, survey},
 };
 
 /// How many characters of a line a message shows.

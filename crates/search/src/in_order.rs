@@ -81,7 +81,6 @@ fn verify_with_threads<'a, S: LineSink>(
     verify_some: &(impl Fn(&mut Verifier<'a>, &[CandidateFile<'_>]) -> Result<(S, usize), Torn> + Sync),
     take: &mut impl FnMut(S) -> bool,
 ) -> Result<bool, Torn> {
-    let queue = Queue::new();
     let verify_all =
         |verifier: &mut Verifier<'a>, mut candidates: &[CandidateFile<'_>]| -> Result<Vec<S>, Torn> {
             let mut sinks = Vec::new();
@@ -93,25 +92,13 @@ fn verify_with_threads<'a, S: LineSink>(
             }
             Ok(sinks)
         };
-    let run = |verifier: &mut Verifier<'a>| {
-        while let Some(number) = queue.begin(chunks.len()) {
-            queue.end(number, verify_all(verifier, chunks[number]));
-        }
-    };
-    let run = &run;
-    std::thread::scope(|scope| {
-        for verifier in verifiers {
-            scope.spawn(move || run(verifier));
-        }
-        // Stop the threads however this scope is left, so that none waits for results to be taken.
-        let _stop = StopGuard(&queue);
-        for number in 0..chunks.len() {
-            if !queue.wait_for(number)?.into_iter().all(&mut *take) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    })
+    run_in_order(
+        verifiers,
+        chunks.len(),
+        MAX_AHEAD,
+        |verifier, number| verify_all(verifier, chunks[number]),
+        |sinks| Ok(sinks?.into_iter().all(&mut *take)),
+    )
 }
 
 /// Splits candidates into chunks of about the same weight.
@@ -130,70 +117,4 @@ fn chunks<'j, 'a>(candidates: &'j [CandidateFile<'a>]) -> Vec<&'j [CandidateFile
         chunks.push(&candidates[start..]);
     }
     chunks
-}
-
-/// Hands chunks to threads, and their results back in order.
-struct Queue<S> {
-    next: AtomicUsize,
-    is_stopped: AtomicBool,
-    done: Mutex<Done<S>>,
-    changed: Condvar,
-}
-
-struct Done<S> {
-    results: BTreeMap<usize, Result<S, Torn>>,
-    taken: usize,
-}
-
-impl<S> Queue<S> {
-    fn new() -> Self {
-        Self {
-            next: AtomicUsize::new(0),
-            is_stopped: AtomicBool::new(false),
-            done: Mutex::new(Done { results: BTreeMap::new(), taken: 0 }),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// The next chunk for a thread to work on. Waits while too many results have not been taken yet.
-    fn begin(&self, count: usize) -> Option<usize> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if number >= count {
-            return None;
-        }
-        let mut done = self.done.lock();
-        while number >= done.taken + MAX_AHEAD && !self.is_stopped.load(Ordering::Relaxed) {
-            self.changed.wait(&mut done);
-        }
-        (!self.is_stopped.load(Ordering::Relaxed)).then_some(number)
-    }
-
-    fn end(&self, number: usize, result: Result<S, Torn>) {
-        let mut done = self.done.lock();
-        done.results.insert(number, result);
-        self.changed.notify_all();
-    }
-
-    fn wait_for(&self, number: usize) -> Result<S, Torn> {
-        let mut done = self.done.lock();
-        loop {
-            if let Some(result) = done.results.remove(&number) {
-                done.taken = number + 1;
-                self.changed.notify_all();
-                return result;
-            }
-            self.changed.wait(&mut done);
-        }
-    }
-}
-
-/// Stops the threads of a queue when it is dropped.
-struct StopGuard<'a, S>(&'a Queue<S>);
-
-impl<S> Drop for StopGuard<'_, S> {
-    fn drop(&mut self) {
-        let _done = self.0.done.lock();
-        self.0.is_stopped.store(true, Ordering::Relaxed);
-        self.0.changed.notify_all();
-    }
 }

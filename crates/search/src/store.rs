@@ -27,7 +27,7 @@ use pintle_root::Stamp;
 const MANIFEST: &str = "manifest";
 const LOCK: &str = "lock";
 /// The version of the format and of what the stored values mean. An index of another version is rebuilt.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The folder of one root's index.
 #[derive(Clone, Debug)]

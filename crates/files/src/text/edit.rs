@@ -6,7 +6,7 @@ use pintle_contract::Fault;
 use super::{
     find::{Finder, Occurrence, is_line, lines_of, lines_to_find},
     range::{RangeError, known_range, resolve_line, resolve_range},
-    survey::{Sight, Survey, Terminator, count_lines, survey},
+    survey::{LineWindow, Survey, Terminator, count_lines, survey},
 };
 use crate::{
     store::{Plan, Source, Splice, StoreError},
@@ -43,7 +43,7 @@ pub(crate) fn replace(
     }
     let range = match resolve_range(lines, found.lines) {
         Ok(range) => range,
-        Err(problem) => return Ok(refused(&found, bad_range(&problem, &found))),
+        Err(problem) => return Ok(refused(&found, bad_line(&problem, &found))),
     };
     let change = match (finder.count, finder.found.first()) {
         (1, Some(occurrence)) => Ok(replacement(occurrence, new, &found)),
@@ -162,7 +162,7 @@ fn ended_lines(text: &str, terminator: Terminator) -> Vec<u8> {
     bytes
 }
 
-fn bad_place(problem: &RangeError, survey: &Survey) -> Fault {
+fn bad_line(problem: &RangeError, survey: &Survey) -> Fault {
     let fault = teach::bad_range(problem);
     if survey.lines == 0 { fault.hint("text.append adds the first lines") } else { fault }
 }

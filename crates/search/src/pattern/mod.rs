@@ -189,9 +189,24 @@ fn matcher_of(
         .build(expression)
 }
 
-fn explain(problem: &str) -> String {
-    if problem.contains("\\n") || problem.contains("\"\\n\"") {
-        return "a match cannot span lines; search for a part of one line".into();
+/// Why a query is not valid.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PatternError {
+    #[error("a match cannot span lines; search for a part of one line")]
+    LineEnd,
+    /// The message of the regular expression compiler.
+    #[error("{0}")]
+    Expression(String),
+}
+
+impl From<grep_regex::Error> for PatternError {
+    fn from(error: grep_regex::Error) -> Self {
+        let message = error.to_string();
+        // The compiler has one kind of error for all bytes that an expression may not match.
+        match message.contains("\\n") {
+            true => Self::LineEnd,
+            false => Self::Expression(message.trim().to_owned()),
+        }
     }
 }
 

@@ -97,6 +97,7 @@ const LONGEST: usize = 256;
 const DEEPEST: usize = 200;
 
 /// What is known about the matches of a part of an expression.
+#[derive(Clone)]
 struct Matches {
     /// All matches, if they are few.
     exact: Option<Strings>,
@@ -126,7 +127,7 @@ fn analyze(expression: &Hir, depth: usize) -> Matches {
                 least => {
                     // Four repetitions contain every trigram that more of them can have.
                     let unrolled = least.min(4);
-                    let mut matches = (1..unrolled).fold(one(), |matches, _| matches.then(one()));
+                    let mut matches = (1..unrolled).fold(one.clone(), |matches, _| matches.then(one.clone()));
                     if !(is_exact && unrolled == least) {
                         matches.forget_exact();
                     }
@@ -338,6 +339,14 @@ mod tests {
             assert!(holds(&required, &trigrams_of(matching.as_bytes())), "{expression}: {required:?}");
             assert!(!holds(&required, &trigrams_of(other.as_bytes())), "{expression}: {required:?}");
         }
+    }
+
+    #[test]
+    fn repetitions_of_repetitions_are_analyzed_once() {
+        let nested = (0..40).fold("ab".to_owned(), |inner, _| format!("({inner}){{4}}"));
+        let required = required(&nested, false);
+        assert!(holds(&required, &trigrams_of(b"abababab")), "{required:?}");
+        assert!(!holds(&required, &trigrams_of(b"abcabc")), "{required:?}");
     }
 
     #[test]

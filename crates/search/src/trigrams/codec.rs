@@ -6,6 +6,11 @@
 
 use std::ops::Range;
 
+use pintle_ranked::bits::{BitWriter, push_varint, take_varint};
+
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+
 /// The value in place of a Golomb parameter that marks a bitmap.
 const BITMAP: u8 = 63;
 /// No gap between 32-bit numbers needs a larger parameter.
@@ -196,31 +201,6 @@ fn best_parameter(list: &[u32], bound: u32) -> u8 {
     (guess.saturating_sub(3)..=(guess + 1).min(LARGEST_PARAMETER)).min_by_key(length).unwrap_or(guess)
 }
 
-struct BitWriter<'a> {
-    out: &'a mut Vec<u8>,
-    held: u64,
-    count: u32,
-}
-
-impl BitWriter<'_> {
-    /// Writes at most 32 bits, the lowest first.
-    fn put(&mut self, bits: u64, width: u32) {
-        self.held |= bits << self.count;
-        self.count += width;
-        while self.count >= 8 {
-            self.out.push(self.held as u8);
-            self.held >>= 8;
-            self.count -= 8;
-        }
-    }
-
-    fn finish(self) {
-        if self.count > 0 {
-            self.out.push(self.held as u8);
-        }
-    }
-}
-
 struct BitReader<'a> {
     bytes: &'a [u8],
     held: u64,
@@ -269,29 +249,6 @@ impl BitReader<'_> {
         self.held >>= count;
         self.count -= count;
     }
-}
-
-/// Appends a number as a varint (LEB128): seven bits a byte.
-pub(crate) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// Takes a varint off the front.
-pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

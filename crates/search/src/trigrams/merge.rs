@@ -25,41 +25,13 @@ pub(crate) fn merge(
     mut take: impl FnMut(Merged) -> io::Result<()>,
 ) -> io::Result<()> {
     let files = runs.iter().map(Run::open).collect::<io::Result<Vec<_>>>()?;
-    let next = Mutex::new(0);
-    std::thread::scope(|scope| {
-        // Back-pressure: the channel is bounded, so a worker that is ahead waits instead of filling memory.
-        let (sender, receiver) = std::sync::mpsc::sync_channel(threads);
-        for _ in 0..threads {
-            let (sender, next, files) = (sender.clone(), &next, &files);
-            scope.spawn(move || {
-                loop {
-                    let first_byte = {
-                        let mut next = next.lock();
-                        *next += 1;
-                        *next - 1
-                    };
-                    if first_byte > 255 || has_ended() {
-                        return;
-                    }
-                    let merged = merge_bucket(runs, files, first_byte, blocks);
-                    if sender.send((first_byte, merged)).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut waiting = std::collections::BTreeMap::new();
-        let mut expected = 0;
-        for (first_byte, merged) in receiver {
-            waiting.insert(first_byte, merged);
-            while let Some(merged) = waiting.remove(&expected) {
-                take(merged?)?;
-                expected += 1;
-            }
-        }
-        if expected == 256 { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
-    })
+    let work = |_: &mut (), first_byte: usize| match has_ended() {
+        true => Err(io::ErrorKind::Interrupted.into()),
+        false => merge_bucket(runs, &files, first_byte, blocks),
+    };
+    // Back-pressure: a worker that is ahead waits instead of filling memory.
+    let ahead = 2 * threads;
+    run_in_order(&mut vec![(); threads], 256, ahead, work, |merged| take(merged?).map(|()| true)).map(drop)
 }
 
 fn merge_bucket(runs: &[Run], files: &[File], first_byte: usize, blocks: u32) -> io::Result<Merged> {
