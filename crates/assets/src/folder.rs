@@ -108,19 +108,19 @@ impl Folder {
 pub(crate) enum FileProblem {
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    #[error("it has more than {} MiB", MAX_FILE_BYTES >> 20)]
+    #[error("it is larger than {} MiB", MAX_FILE_BYTES >> 20)]
     TooLarge,
     #[error("it is not JSON: {0}")]
     NotJson(Box<dyn Error + Send + Sync>),
-    #[error("its number at line {line}, column {column} cannot be held exactly")]
+    #[error("its number at line {line}, column {column} has too many digits to be kept exactly")]
     InexactNumber { line: usize, column: usize },
     #[error("it is neither an object nor a boolean")]
     NotASchema,
-    #[error("with it there are more than {MAX_ENTRIES} files and folders to look at")]
+    #[error("with it there would be more than {MAX_ENTRIES} files and folders to read")]
     TooManyEntries,
-    #[error("it is a link that leads nowhere")]
+    #[error("it is a broken link")]
     BrokenLink,
-    #[error("it is a link that leads out of the folder")]
+    #[error("it is a link out of the folder")]
     LinkOutside,
 }
 

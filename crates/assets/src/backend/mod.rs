@@ -31,7 +31,7 @@ pub(crate) struct Backend {
 /// Why a backend cannot be used. The address is not quoted, because it may hold a password.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AddressProblem {
-    #[error("its address is not a URL: {0}")]
+    #[error("its address is not a valid URL: {0}")]
     NotAUrl(#[from] url::ParseError),
     #[error("its address does not start with http:// or https://")]
     OtherScheme,

@@ -10,11 +10,11 @@ pub(crate) enum RangeError {
     #[error("line {start} is past the last: {}", length(*total))]
     PastLast { start: i64, total: u64 },
     #[error(
-        "the range [{start}, {end}] holds no line: {}, `end` is exclusive and 0 means the last line included",
+        "the range [{start}, {end}] contains no line: {}, `end` is exclusive and 0 means to the end of the file",
         length(*total)
     )]
     Empty { start: i64, end: i64, total: u64 },
-    #[error("there is no line 0; lines are counted from 1, or from -1 at the end")]
+    #[error("there is no line 0; count lines from 1, or from -1 at the end")]
     LineZero,
 }
 
