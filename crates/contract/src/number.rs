@@ -72,8 +72,9 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
 
 fn is_exact(number: &str) -> bool {
     let is_integer = number.parse::<u64>().is_ok() || number.parse::<i64>().is_ok();
-    let as_float = || number.parse::<f64>().ok().filter(|float| float.is_finite());
-    is_integer || as_float().is_some_and(|float| decimal(&format!("{float:e}")) == decimal(number))
+    // Of several shortest spellings of one float, it is the one that `serde_json` writes that callers get back.
+    let written = || serde_json::Number::from_f64(number.parse().ok()?);
+    is_integer || written().is_some_and(|written| decimal(&written.to_string()) == decimal(number))
 }
 
 /// Sign, significant digits and exponent of a JSON number: equal for equal numbers. None if the exponent, as it is
@@ -131,6 +132,7 @@ mod tests {
             ("123456789012345678901", 0),
             ("-123456789012345678901", 0),
             ("[0.12345678901234567890]", 1),
+            ("1234567345233452.3", 0),
             (r#"{"99999999999999999999": 1e400}"#, 25),
             ("[1, 1e-400]", 4),
             (r#"["\\", 18446744073709551617]"#, 7),
