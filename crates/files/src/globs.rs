@@ -119,6 +119,10 @@ fn base_of(meant: &str, written: &str) -> WorkspacePath {
     let base = |glob: &str| {
         // Without a slash it matches at any depth.
         let (folders, _) = glob.trim_end_matches('/').rsplit_once('/')?;
+        // A glob that begins with `#` is a comment, which excludes nothing.
+        if glob.starts_with('#') {
+            return None;
+        }
         let plain = folders.split('/').take_while(|name| !has_wildcards(name));
         WorkspacePath::parse(&plain.collect::<Vec<_>>().join("/")).ok()
     };
@@ -179,6 +183,8 @@ mod tests {
         assert!(!entered("!b", "b") && entered("!b", "c") && entered("!a/b/c", "x"));
         // A folder's name is looked for everywhere.
         assert!(entered("src", "b"));
+        // A comment excludes nothing.
+        assert!(entered("#a/b", "c") && globs("#a/b", "").admit_file("c/d"));
     }
 
     #[test]
