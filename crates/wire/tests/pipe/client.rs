@@ -21,7 +21,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the outlet holds of short replies.
-pub const OUTLET_CAPACITY: usize = 64 << 10;
+const OUTLET_CAPACITY: usize = 64 << 10;
 
 /// The client's end of a pipe, with the server at its other end.
 pub struct Client {
