@@ -4,7 +4,10 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use serde_json::{Map, Value};
 
+use self::position::assert_position;
 use crate::{Manifest, duration};
+
+const FILE: &str = "m.tool.toml";
 
 /// Reads a manifest and fills its template with arguments; the input is both, with a byte `ff` between them. An error has
 /// a position in the file. What is taken has a name, and no argument of a caller becomes an option, or more than one
@@ -14,10 +17,10 @@ pub fn tool_manifest(bytes: &[u8]) {
     let (text, arguments) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let Ok(text) = std::str::from_utf8(text) else { return };
     let _ = duration(text);
-    let parse = || Manifest::parse(text, Path::new("m.tool.toml"), Some(OsStr::new("/bin")));
+    let parse = || Manifest::parse(text, Path::new(FILE), Some(OsStr::new("/bin")));
     let manifest = match parse() {
         Ok(manifest) => manifest,
-        Err(problem) => return assert_position(text, &problem.to_string()),
+        Err(problem) => return assert_position(FILE, text, &problem.to_string()),
     };
     assert!(parse().is_ok_and(|again| again.is_same(&manifest)));
     assert!((1..=64).contains(&manifest.name().len()) && manifest.program.is_absolute());
@@ -40,18 +43,8 @@ fn count(fields: &Map<String, Value>, name: &str) -> usize {
     }
 }
 
-/// An error names the file, and a line and a column in it.
-fn assert_position(text: &str, problem: &str) {
-    let position = problem.strip_prefix("m.tool.toml: line ").and_then(|rest| {
-        let (line, rest) = rest.split_once(", column ")?;
-        let (column, _) = rest.split_once(": ")?;
-        Some((line.parse::<usize>().ok()?, column.parse::<usize>().ok()?))
-    });
-    let (line, column) = position.unwrap_or_else(|| panic!("no position: {problem}"));
-    let found = line.checked_sub(1).and_then(|index| text.split('\n').nth(index));
-    let length = found.map(|line| line.chars().count());
-    assert!(length.is_some_and(|length| (1..=length + 1).contains(&column)), "beyond the file: {problem}");
-}
+#[path = "../../../fuzz/position.rs"]
+mod position;
 
 #[cfg(test)]
 #[path = "../../../fuzz/seeds.rs"]

@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use pintle_contract::{Annotations, ClientHints, ToolDefinition, WorkspacePath};
-use pintle_positions::{Located, Location, Position, Positions, escape, text_of};
+use pintle_contract::{Annotations, ClientHints, ToolDefinition, WorkspacePath, pointer_segment};
+use pintle_positions::{Located, Location, Position, Positions, text_of};
 use pintle_process::DEFAULT_GRACE;
 use serde_json::{Map, Value};
 
@@ -159,7 +159,7 @@ fn decide(
         .map_err(|(index, error)| Wrong::at(format!("/command/{}", index + 1), error))?;
     for (name, default) in &input.defaults {
         let alone = Map::from_iter([(name.clone(), default.clone())]);
-        let pointer = format!("/input/properties/{}/default", escape(name));
+        let pointer = format!("/input/properties/{}/default", pointer_segment(name));
         let filled = template.fill(&alone);
         filled.map_err(|fault| Wrong::at(pointer, ManifestError::Refused(fault.message.clone())))?;
     }
@@ -171,7 +171,7 @@ fn decide(
     if !takes_stdin {
         let is_used = |name: &String| template.fields().any(|used| used == name);
         if let Some(unused) = input.fields.keys().filter(|name| !is_used(name)).min() {
-            let pointer = format!("/input/properties/{}", escape(unused));
+            let pointer = format!("/input/properties/{}", pointer_segment(unused));
             return Err(Wrong::at(pointer, ManifestError::UnusedField(unused.clone())));
         }
     }

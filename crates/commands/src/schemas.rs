@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pintle_positions::escape;
+use pintle_contract::pointer_segment;
 use pintle_schema::SchemaRegistry;
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,7 @@ fn check_defaults(schema: &Value, defaults: &Map<String, Value>) -> Result<(), W
     for (name, default) in defaults {
         let wrong = compiled.mismatches(&json!({ name.as_str(): default }), "argument");
         if let Some(first) = wrong.first() {
-            let pointer = format!("/input/properties/{}/default", escape(name));
+            let pointer = format!("/input/properties/{}/default", pointer_segment(name));
             return Err(Wrong::at(pointer, ManifestError::BadDefault(first.message.clone())));
         }
     }
@@ -126,8 +126,9 @@ fn array_without_items(schema: &Value, pointer: String) -> Option<String> {
             if map.get("type").is_some_and(|kind| kind == "array") && !map.contains_key("items") {
                 return Some(pointer);
             }
-            map.iter()
-                .find_map(|(key, value)| array_without_items(value, format!("{pointer}/{}", escape(key))))
+            map.iter().find_map(|(key, value)| {
+                array_without_items(value, format!("{pointer}/{}", pointer_segment(key)))
+            })
         }
         Value::Array(items) => items
             .iter()

@@ -224,7 +224,7 @@ impl Incoming {
         route: &'static str,
         work: impl FnOnce(CallContext) -> W,
     ) -> Result<(T, Reservation), Fault> {
-        self.query_after(route, async { Ok(0) }, work).await
+        self.query_after(route, async { Ok(0) }, |context, _| work(context)).await
     }
 
     /// The same for a question whose answer has to be waited for, or is large. `ready` waits without a slot and returns
@@ -234,7 +234,7 @@ impl Incoming {
         self,
         route: &'static str,
         ready: impl Future<Output = Result<usize, Fault>>,
-        work: impl FnOnce(CallContext) -> W,
+        work: impl FnOnce(CallContext, usize) -> W,
     ) -> Result<(T, Reservation), Fault> {
         let Self { engine, caller, cancel, record } = self;
         let ended = cancel.token().child_token();
@@ -252,7 +252,7 @@ impl Incoming {
                 largest_result: engine.options.max_result_bytes,
                 reread: Vec::new(),
             });
-            let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
+            let work = AssertUnwindSafe(async { work(context, expected).await }).catch_unwind();
             let answer = work.await.unwrap_or_else(|_| Err(panicked()))?;
             let bytes = json_size(&answer);
             let reservation = match expected {
@@ -307,7 +307,7 @@ mod tests {
         let engine = Arc::new(engine);
         let built = Cell::new(0);
         let query = || {
-            let work = |_| async {
+            let work = |_, _| async {
                 built.set(built.get() + 1);
                 Ok("an answer")
             };

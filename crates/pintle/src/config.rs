@@ -10,8 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pintle_contract::nearest;
-use pintle_positions::{Located, Location, Position, Positions, TextError, escape, text_of};
+use pintle_contract::{nearest, pointer_segment};
+use pintle_positions::{Located, Location, Position, Positions, TextError, text_of};
 use thiserror::Error;
 use toml::{Table, Value};
 
@@ -116,17 +116,17 @@ impl ConfigFile {
     /// Where the value of a key was written, or an element of it.
     pub fn location(&self, key: &str, index: Option<usize>) -> Location {
         let element = index.map(|index| format!("/{index}")).unwrap_or_default();
-        self.positions.value_location(&format!("/{}{element}", escape(key)))
+        self.positions.value_location(&format!("/{}{element}", pointer_segment(key)))
     }
 
     /// Where the timeout of a tool was written.
     pub fn timeout_location(&self, tool: &str) -> Location {
-        self.positions.value_location(&format!("/{TIMEOUTS}/{}", escape(tool)))
+        self.positions.value_location(&format!("/{TIMEOUTS}/{}", pointer_segment(tool)))
     }
 
     /// Where a tool was named that a timeout was set for.
     pub fn timeout_key_location(&self, tool: &str) -> Location {
-        self.positions.key_location(&format!("/{TIMEOUTS}/{}", escape(tool)))
+        self.positions.key_location(&format!("/{TIMEOUTS}/{}", pointer_segment(tool)))
     }
 }
 
@@ -156,7 +156,7 @@ impl Check<'_> {
             let near = nearest(key, known.iter().copied()).unwrap_or_default();
             let near = known.iter().find(|known| **known == near).copied().unwrap_or_default();
             let error = ConfigError::UnknownKey { key: shortened(key), near, known: known.to_vec() };
-            let position = self.positions.key(&format!("{pointer}/{}", escape(key)));
+            let position = self.positions.key(&format!("{pointer}/{}", pointer_segment(key)));
             self.report(Order::UnknownKey, position, error);
         }
     }
@@ -172,9 +172,9 @@ impl Check<'_> {
         let Some(timeouts) = table.get(TIMEOUTS) else { return BTreeMap::new() };
         let pointer = format!("/{TIMEOUTS}");
         let Some(timeouts) = self.table(timeouts, &pointer) else { return BTreeMap::new() };
-        let read = timeouts
-            .iter()
-            .map(|(tool, timeout)| (tool.clone(), self.text(timeout, format!("{pointer}/{}", escape(tool)))));
+        let read = timeouts.iter().map(|(tool, timeout)| {
+            (tool.clone(), self.text(timeout, format!("{pointer}/{}", pointer_segment(tool))))
+        });
         read.collect()
     }
 

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pintle_contract::pointer_segment;
 use pintle_schema::SchemaRegistry;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -134,7 +135,7 @@ impl Positions {
 
     fn add_table(&mut self, table: &DeTable<'_>, pointer: &str, text: &str) {
         for (key, value) in table.iter() {
-            let pointer = format!("{pointer}/{}", escape(key.get_ref()));
+            let pointer = format!("{pointer}/{}", pointer_segment(key.get_ref()));
             self.keys.insert(pointer.clone(), Position::of(text, key.span().start));
             self.add_value(value, pointer, text);
         }
@@ -218,11 +219,6 @@ fn syntax_error(text: &str, file: &Path, error: &toml::de::Error) -> Located<Tex
     Position::of(text, offset).within(file).error(TextError::NotToml(error.message().to_owned()))
 }
 
-/// A key as a segment of a JSON pointer.
-pub fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
 /// The text of a file, without the byte order mark that some editors begin it with.
 pub fn text_of(bytes: &[u8], file: &Path) -> Result<String, Located<TextError>> {
     match std::str::from_utf8(bytes) {
@@ -244,13 +240,13 @@ fn unusable(table: &toml::Table) -> Option<(String, TextError)> {
             toml::Value::Array(items) => {
                 items.iter().enumerate().find_map(|(index, item)| within(item, format!("{pointer}/{index}")))
             }
-            toml::Value::Table(table) => {
-                table.iter().find_map(|(key, value)| within(value, format!("{pointer}/{}", escape(key))))
-            }
+            toml::Value::Table(table) => table
+                .iter()
+                .find_map(|(key, value)| within(value, format!("{pointer}/{}", pointer_segment(key)))),
             _ => None,
         }
     }
-    table.iter().find_map(|(key, value)| within(value, format!("/{}", escape(key))))
+    table.iter().find_map(|(key, value)| within(value, format!("/{}", pointer_segment(key))))
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! What must hold of queries, cursors and the files of an index whatever bytes come: the properties that the fuzz
 //! targets assert.
 
-use std::collections::HashSet;
-
 use grep_matcher::Matcher;
 use pintle_contract::Scopes;
 
@@ -10,7 +8,7 @@ use crate::{
     pattern::{Case, Meaning, Pattern, Requirement, Syntax},
     query::{Cursor, Filter, glob_prefixes},
     segment,
-    trigrams::{Trigram, codec, trigram},
+    trigrams::{codec, trigram},
 };
 
 /// Reads a segment of an index, written well or damaged. The module `segment::fuzzing` says what the input is and what
@@ -83,23 +81,13 @@ pub fn search_pattern(bytes: &[u8]) {
         let found = pattern.matcher().find(line).expect("the matcher has no errors");
         if let Some(found) = found {
             let trigrams = line.windows(3).map(|window| trigram([window[0], window[1], window[2]])).collect();
-            let is_promised = holds(&pattern.requirement, &trigrams);
+            let is_promised = pattern.requirement.holds(&trigrams);
             assert!(is_promised, "{query:?} matches {line:?} without {:?}", pattern.requirement);
             assert!(found.end() <= line.len());
         }
         if let Ok(start) = pattern.find(line, &|| false) {
             assert_eq!(start, found.map(|found| found.start()), "{query:?} in {line:?}");
         }
-    }
-}
-
-fn holds(required: &Requirement, trigrams: &HashSet<Trigram>) -> bool {
-    match required {
-        Requirement::Anything => true,
-        Requirement::Nothing => false,
-        Requirement::Trigram(trigram) => trigrams.contains(trigram),
-        Requirement::All(parts) => parts.iter().all(|part| holds(part, trigrams)),
-        Requirement::Either(parts) => parts.iter().any(|part| holds(part, trigrams)),
     }
 }
 

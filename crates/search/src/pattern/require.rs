@@ -290,6 +290,20 @@ fn product(starts: &Strings, ends: &Strings) -> Strings {
     starts.iter().flat_map(|start| ends.iter().map(|end| [start.as_slice(), end].concat())).collect()
 }
 
+#[cfg(any(test, fuzzing))]
+impl Requirement {
+    /// Whether a block with these trigrams is a candidate.
+    pub(crate) fn holds(&self, trigrams: &std::collections::HashSet<Trigram>) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Nothing => false,
+            Self::Trigram(trigram) => trigrams.contains(trigram),
+            Self::All(parts) => parts.iter().all(|part| part.holds(trigrams)),
+            Self::Either(parts) => parts.iter().any(|part| part.holds(trigrams)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -298,16 +312,6 @@ mod tests {
     use regex_syntax::ParserBuilder;
 
     use super::*;
-
-    fn holds(required: &Requirement, trigrams: &HashSet<Trigram>) -> bool {
-        match required {
-            Requirement::Anything => true,
-            Requirement::Nothing => false,
-            Requirement::Trigram(trigram) => trigrams.contains(trigram),
-            Requirement::All(parts) => parts.iter().all(|part| holds(part, trigrams)),
-            Requirement::Either(parts) => parts.iter().any(|part| holds(part, trigrams)),
-        }
-    }
 
     fn trigrams_of(text: &[u8]) -> HashSet<Trigram> {
         text.windows(3).map(|window| trigram([window[0], window[1], window[2]])).collect()
@@ -336,8 +340,8 @@ mod tests {
             ("foo.*bar", false, "foo and bar", "foo"),
         ] {
             let required = required(expression, is_insensitive);
-            assert!(holds(&required, &trigrams_of(matching.as_bytes())), "{expression}: {required:?}");
-            assert!(!holds(&required, &trigrams_of(other.as_bytes())), "{expression}: {required:?}");
+            assert!(required.holds(&trigrams_of(matching.as_bytes())), "{expression}: {required:?}");
+            assert!(!required.holds(&trigrams_of(other.as_bytes())), "{expression}: {required:?}");
         }
     }
 
@@ -345,8 +349,8 @@ mod tests {
     fn repetitions_of_repetitions_are_analyzed_once() {
         let nested = (0..40).fold("ab".to_owned(), |inner, _| format!("({inner}){{4}}"));
         let required = required(&nested, false);
-        assert!(holds(&required, &trigrams_of(b"abababab")), "{required:?}");
-        assert!(!holds(&required, &trigrams_of(b"abcabc")), "{required:?}");
+        assert!(required.holds(&trigrams_of(b"abababab")), "{required:?}");
+        assert!(!required.holds(&trigrams_of(b"abcabc")), "{required:?}");
     }
 
     #[test]
@@ -372,7 +376,7 @@ mod tests {
             if let Ok(Some(found)) = grep_matcher::Matcher::find(&matcher, text.as_bytes()) {
                 let required = required(&expression, is_insensitive);
                 let trigrams = trigrams_of(&text.as_bytes()[found]);
-                prop_assert!(holds(&required, &trigrams), "{} {} {:?}", expression, text, required);
+                prop_assert!(required.holds(&trigrams), "{} {} {:?}", expression, text, required);
             }
         }
     }

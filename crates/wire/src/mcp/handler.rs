@@ -210,7 +210,7 @@ impl McpHandler {
         context: &RequestContext<RoleServer>,
         work: impl FnOnce(CallContext, Arc<[Arc<dyn Resources>]>) -> W,
     ) -> Result<T, ErrorData> {
-        self.query_after(route, context, async { Ok(0) }, work).await
+        self.query_after(route, context, async { Ok(0) }, |call, families, _| work(call, families)).await
     }
 
     /// The same where the answer has to be waited for, or is large: see [`pintle_engine::Incoming::query_after`].
@@ -219,12 +219,13 @@ impl McpHandler {
         route: &'static str,
         context: &RequestContext<RoleServer>,
         ready: impl Future<Output = Result<usize, Fault>>,
-        work: impl FnOnce(CallContext, Arc<[Arc<dyn Resources>]>) -> W,
+        work: impl FnOnce(CallContext, Arc<[Arc<dyn Resources>]>, usize) -> W,
     ) -> Result<T, ErrorData> {
         let request = McpRequest::of(context)?;
         let incoming = request.take()?;
         let (cancel, families) = (Arc::clone(incoming.cancel()), incoming.resources());
-        let mut query = Box::pin(incoming.query_after(route, ready, |call| work(call, families)));
+        let mut query =
+            Box::pin(incoming.query_after(route, ready, |call, bytes| work(call, families, bytes)));
         let answered = tokio::select! {
             answered = &mut query => answered,
             () = context.ct.cancelled() => {

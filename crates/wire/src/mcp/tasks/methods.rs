@@ -2,10 +2,7 @@
 
 use std::{
     future::Future,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use pintle_contract::{Fault, Stage};
@@ -180,15 +177,9 @@ impl McpHandler {
         ready: impl Future<Output = Result<usize, Fault>> + Send,
         answer: impl FnOnce(&TaskStore, &str) -> Result<T, Fault>,
     ) -> Result<T, ErrorData> {
-        let (tasks, is_large) = (self.tasks(), &AtomicBool::new(false));
-        let ready = async {
-            let bytes = ready.await?;
-            is_large.store(bytes > LARGE, Ordering::Relaxed);
-            Ok(bytes)
-        };
-        self.query_after(ROUTE, context, ready, |call, _| async move {
-            let caller = call.caller().identity();
-            block_in_place_if(is_large.load(Ordering::Relaxed), || answer(tasks, caller))
+        let tasks = self.tasks();
+        self.query_after(ROUTE, context, ready, |call, _, bytes| async move {
+            block_in_place_if(bytes > LARGE, || answer(tasks, call.caller().identity()))
         })
         .await
     }

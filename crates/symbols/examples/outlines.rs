@@ -1,4 +1,4 @@
-//! Outlines every file below a folder and prints how fast that was: `measure FOLDER [LANGUAGE]`.
+//! Outlines every file below a folder and prints how fast that was: `outlines FOLDER [LANGUAGE]`.
 
 use pintle_symbols::{Kind, Language, Outline, Outliner};
 use std::collections::BTreeMap;
