@@ -1,4 +1,4 @@
-//! What becomes of a path, by a table: what is inside is reached under every name that it has, and nothing else is.
+//! How paths are resolved, by a table: a file inside the root is reached by each of its names, and nothing else is.
 
 pub mod world;
 
@@ -16,21 +16,21 @@ use std::{
 
 use serde_json::{Value, json};
 
-use self::world::{Case, Deed, Expected, Node, SECRET, Tree, after, build, cases, restore, tree};
+use self::world::{Case, Expected, Node, Operation, SECRET, Tree, after, build, cases, restore, tree};
 use crate::support::{Server, Setup, pintle, skip};
 
-/// What is written.
+/// The content that is written.
 const NEW: &str = "more\n";
 
-/// A server whose root is the world of the table.
+/// A server whose root has the files of the table.
 struct World {
     server: Server,
     root: PathBuf,
     outside: PathBuf,
-    /// What is there before a case.
+    /// The files before a case.
     inside_before: Tree,
     outside_before: Tree,
-    /// Hashes with which a change would succeed, if it could reach what has them.
+    /// Hashes with which a change would succeed if it could reach a file that has one of them.
     hashes: Vec<String>,
 }
 
@@ -50,13 +50,15 @@ impl World {
         build(&self.root, &self.outside);
     }
 
-    /// The calls that a deed is made of.
-    fn calls(deed: Deed, path: &str, hash: &str, moved: &str) -> Vec<(&'static str, Value)> {
-        match deed {
-            Deed::Read => vec![("text.read", json!({"path": path})), ("file.read", json!({"path": path}))],
-            Deed::List => vec![("file.list", json!({"path": path}))],
-            Deed::Create => vec![("file.create", json!({"path": path, "content": NEW}))],
-            Deed::Edit => vec![
+    /// The calls for an operation.
+    fn calls(operation: Operation, path: &str, hash: &str, moved: &str) -> Vec<(&'static str, Value)> {
+        match operation {
+            Operation::Read => {
+                vec![("text.read", json!({"path": path})), ("file.read", json!({"path": path}))]
+            }
+            Operation::List => vec![("file.list", json!({"path": path}))],
+            Operation::Create => vec![("file.create", json!({"path": path, "content": NEW}))],
+            Operation::Edit => vec![
                 ("text.append", json!({"path": path, "hash": hash, "content": NEW})),
                 (
                     "text.replace",
@@ -67,45 +69,51 @@ impl World {
                     json!({"path": path, "hash": hash, "line": 1, "anchor": SECRET.trim_end(), "content": NEW}),
                 ),
             ],
-            Deed::Remove => vec![("file.remove", json!({"path": path, "hash": hash}))],
-            Deed::MoveFrom => vec![("file.move", json!({"path": path, "hash": hash, "to": moved}))],
-            Deed::MoveTo => vec![("file.move", json!({"path": moved, "hash": hash, "to": path}))],
+            Operation::Remove => vec![("file.remove", json!({"path": path, "hash": hash}))],
+            Operation::MoveFrom => vec![("file.move", json!({"path": path, "hash": hash, "to": moved}))],
+            Operation::MoveTo => vec![("file.move", json!({"path": moved, "hash": hash, "to": path}))],
         }
     }
 
-    /// Problems with one case; none if all is as the table says.
+    /// Adds the problems of one case; none if everything is as in the table.
     fn check(&mut self, case: &Case, problems: &mut Vec<String>) {
-        let mut note = |world: &mut Self, deed: &dyn std::fmt::Debug, problem: String| {
+        let mut note = |world: &mut Self, operation: &dyn std::fmt::Debug, problem: String| {
             let path: String = case.path.chars().take(60).collect();
-            problems.push(format!("line {}: {deed:?} {path:?}: {problem}", case.line));
+            problems.push(format!("line {}: {operation:?} {path:?}: {problem}", case.line));
             world.rebuild();
         };
-        for deed in &case.deeds {
+        for operation in &case.operations {
             let checked = match &case.expected {
-                Expected::Done(place) => self.check_done(*deed, &case.path, place),
-                Expected::Refused { code, piece } => self.check_refused(*deed, &case.path, code, piece),
+                Expected::Done(resolved) => self.check_done(*operation, &case.path, resolved),
+                Expected::Refused { code, piece } => self.check_refused(*operation, &case.path, code, piece),
             };
             if let Err(problem) = checked {
-                note(self, deed, problem);
+                note(self, operation, problem);
             }
         }
         if let Err(problem) = same(&tree(&self.root), &self.inside_before) {
-            note(self, &case.deeds, format!("in the end {problem}"));
+            note(self, &case.operations, format!("in the end {problem}"));
         }
         if let Err(problem) = same(&tree(&self.outside), &self.outside_before) {
-            note(self, &case.deeds, format!("OUTSIDE: {problem}"));
+            note(self, &case.operations, format!("OUTSIDE: {problem}"));
         }
     }
 
-    fn check_refused(&mut self, deed: Deed, path: &str, code: &str, piece: &str) -> Result<(), String> {
+    fn check_refused(
+        &mut self,
+        operation: Operation,
+        path: &str,
+        code: &str,
+        piece: &str,
+    ) -> Result<(), String> {
         for hash in self.hashes.clone() {
-            // What would be moved to a wrong place is the file that has the hash.
-            let other = match deed {
-                Deed::MoveTo if hash == self.hashes[0] => "copy",
-                Deed::MoveTo => "a/file.txt",
+            // A move to a wrong path would move the file that has the hash.
+            let other = match operation {
+                Operation::MoveTo if hash == self.hashes[0] => "copy",
+                Operation::MoveTo => "a/file.txt",
                 _ => "moved",
             };
-            for (tool, arguments) in Self::calls(deed, path, &hash, other) {
+            for (tool, arguments) in Self::calls(operation, path, &hash, other) {
                 let frame = self.server.call(tool, arguments);
                 let error = &frame["error"]["data"];
                 let message = error["message"].as_str().unwrap_or_default();
@@ -113,39 +121,39 @@ impl World {
                     return Err(format!("{tool} is not refused with {code} and \"{piece}\": {frame:.300}"));
                 }
                 if frame.to_string().contains("outside secret") {
-                    return Err(format!("{tool} tells the secret: {frame}"));
+                    return Err(format!("{tool} returns the secret: {frame}"));
                 }
             }
-            if matches!(deed, Deed::Read | Deed::List) {
+            if matches!(operation, Operation::Read | Operation::List) {
                 break;
             }
         }
         Ok(())
     }
 
-    fn check_done(&mut self, deed: Deed, path: &str, place: &str) -> Result<(), String> {
-        if deed == Deed::List {
-            return self.check_listed(path, place);
+    fn check_done(&mut self, operation: Operation, path: &str, resolved: &str) -> Result<(), String> {
+        if operation == Operation::List {
+            return self.check_listed(path, resolved);
         }
-        let moved = match deed {
-            Deed::MoveTo => "plain".to_owned(),
-            _ => Path::new(place).with_file_name("moved").to_str().expect("text").to_owned(),
+        let moved = match operation {
+            Operation::MoveTo => "plain".to_owned(),
+            _ => Path::new(resolved).with_file_name("moved").to_str().expect("text").to_owned(),
         };
-        let hash = match deed {
-            Deed::Create => String::new(),
-            Deed::MoveTo => hash(&mut self.server, "plain"),
-            _ => self.read(path, place)?,
+        let hash = match operation {
+            Operation::Create => String::new(),
+            Operation::MoveTo => hash(&mut self.server, "plain"),
+            _ => self.read(path, resolved)?,
         };
-        if deed == Deed::Read {
+        if operation == Operation::Read {
             return Ok(());
         }
-        let old = fs::read_to_string(self.root.join(place)).unwrap_or_default();
-        let names_of_old = fs::metadata(self.root.join(place)).map_or(0, |there| there.nlink());
-        let calls = Self::calls(deed, path, &hash, &moved);
+        let old = fs::read_to_string(self.root.join(resolved)).unwrap_or_default();
+        let names_of_old = fs::metadata(self.root.join(resolved)).map_or(0, |there| there.nlink());
+        let calls = Self::calls(operation, path, &hash, &moved);
         for (tool, mut arguments) in calls {
-            let mut expected = after(self.inside_before.clone(), deed, place, NEW.as_bytes(), &moved);
+            let mut expected = after(self.inside_before.clone(), operation, resolved, NEW.as_bytes(), &moved);
             match tool {
-                // Comes to the same as an append: one more line at the end.
+                // The result is that of an append: one more line at the end.
                 "text.replace" => {
                     arguments["old"] = json!(old.trim_end_matches('\n'));
                     arguments["new"] = json!(format!("{old}{NEW}"));
@@ -153,9 +161,9 @@ impl World {
                 // One more line at the start.
                 "text.insert" => {
                     arguments["anchor"] = json!(old.lines().next().expect("a line"));
-                    match expected.get_mut(Path::new(place)) {
+                    match expected.get_mut(Path::new(resolved)) {
                         Some(Node::File { content, .. }) => *content = format!("{NEW}{old}").into_bytes(),
-                        other => panic!("{place} is {other:?}"),
+                        other => panic!("{resolved} is {other:?}"),
                     }
                 }
                 _ => {}
@@ -167,7 +175,7 @@ impl World {
             let found = tree(&self.root);
             same(&found, &expected)?;
             same(&tree(&self.outside), &self.outside_before)?;
-            // Two names of one file cannot be put back one by one.
+            // Two names of one file cannot be restored one by one.
             match names_of_old > 1 {
                 true => self.rebuild(),
                 false => restore(&self.root, &found, &self.inside_before),
@@ -176,24 +184,24 @@ impl World {
         Ok(())
     }
 
-    fn check_listed(&mut self, path: &str, place: &str) -> Result<(), String> {
+    fn check_listed(&mut self, path: &str, resolved: &str) -> Result<(), String> {
         let frame = self.server.call("file.list", json!({"path": path}));
         let entries = frame["result"]["entries"].as_array().ok_or_else(|| format!("no entries: {frame}"))?;
         let mut listed: Vec<String> =
             entries.iter().map(|entry| entry["name"].as_str().expect("a name").to_owned()).collect();
         listed.sort();
-        let there = fs::read_dir(self.root.join(place)).expect("a folder");
+        let there = fs::read_dir(self.root.join(resolved)).expect("a folder");
         let mut there: Vec<String> =
             there.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
         there.sort();
         if listed == there { Ok(()) } else { Err(format!("listed are {listed:?}")) }
     }
 
-    /// Reads in both ways, and gives the hash.
-    fn read(&mut self, path: &str, place: &str) -> Result<String, String> {
+    /// Reads with both tools and returns the hash.
+    fn read(&mut self, path: &str, resolved: &str) -> Result<String, String> {
         let text = self.server.call("text.read", json!({"path": path}));
         let bytes = self.server.call("file.read", json!({"path": path}));
-        let there = fs::read_to_string(self.root.join(place)).expect("a file");
+        let there = fs::read_to_string(self.root.join(resolved)).expect("a file");
         if text["result"]["content"] != json!(there) {
             return Err(format!("text.read gives something else: {text:.300}"));
         }
@@ -209,7 +217,7 @@ fn hash(server: &mut Server, path: &str) -> String {
     server.result("text.read", json!({"path": path}))["hash"].as_str().expect("a hash").to_owned()
 }
 
-/// Tells how two trees differ.
+/// An error that describes how two trees differ.
 fn same(found: &Tree, expected: &Tree) -> Result<(), String> {
     let differ = |one: &Tree, other: &Tree| {
         let differing = one.iter().filter(|(path, node)| other.get(*path) != Some(node));
@@ -221,7 +229,7 @@ fn same(found: &Tree, expected: &Tree) -> Result<(), String> {
     Err(format!("the root holds {:?} instead of {:?}", differ(found, expected), differ(expected, found)))
 }
 
-/// Runs a part of the table, so that the parts can run beside each other.
+/// Runs a part of the table, so that the parts can run in parallel.
 fn check_part(part: usize, parts: usize) {
     let mut world = World::new();
     let mut problems = Vec::new();
@@ -233,51 +241,53 @@ fn check_part(part: usize, parts: usize) {
 }
 
 #[test]
-fn the_table_has_at_least_200_distinct_cases_and_every_deed_succeeds_and_fails_in_it() {
+fn the_table_has_at_least_200_distinct_cases_and_every_operation_succeeds_and_fails_in_it() {
     let cases = cases();
     let paths: BTreeSet<&str> = cases.iter().map(|case| case.path.as_str()).collect();
     assert!(paths.len() >= 200, "{} paths", paths.len());
     let mut seen = BTreeSet::new();
     for case in &cases {
-        for deed in &case.deeds {
-            assert!(seen.insert((*deed, &case.path)), "line {}: {deed:?} is there twice", case.line);
+        for operation in &case.operations {
+            assert!(seen.insert((*operation, &case.path)), "line {}: {operation:?} occurs twice", case.line);
         }
     }
     let outcomes: BTreeSet<_> = cases
         .iter()
-        .flat_map(|case| case.deeds.iter().map(|deed| (*deed, matches!(case.expected, Expected::Done(_)))))
+        .flat_map(|case| {
+            case.operations.iter().map(|operation| (*operation, matches!(case.expected, Expected::Done(_))))
+        })
         .collect();
     assert_eq!(outcomes.len(), 14, "{outcomes:?}");
 }
 
 #[test]
-fn every_path_leads_where_the_table_says_1() {
+fn every_path_resolves_as_in_the_table_1() {
     check_part(0, 4);
 }
 
 #[test]
-fn every_path_leads_where_the_table_says_2() {
+fn every_path_resolves_as_in_the_table_2() {
     check_part(1, 4);
 }
 
 #[test]
-fn every_path_leads_where_the_table_says_3() {
+fn every_path_resolves_as_in_the_table_3() {
     check_part(2, 4);
 }
 
 #[test]
-fn every_path_leads_where_the_table_says_4() {
+fn every_path_resolves_as_in_the_table_4() {
     check_part(3, 4);
 }
 
 #[test]
-fn names_that_are_no_text_are_listed_as_what_they_are_and_not_as_a_namesake() {
+fn names_that_are_not_utf_8_are_listed_as_such_and_not_as_another_file() {
     let setup = Setup::new();
     let root = setup.path("root");
     let odd = |bytes: &[u8]| root.join(std::ffi::OsStr::from_bytes(bytes));
     fs::write(odd(b"odd\xff"), "1").expect("writes");
     symlink("nowhere", odd(b"link\xff")).expect("a link");
-    // What is shown for the others is a name that a file may really have.
+    // A name that is not UTF-8 is shown as a name that a file can also have.
     fs::write(root.join("link\u{fffd}"), "12345").expect("writes");
     let mut server = setup.start();
     let entries = server.result("file.list", json!({}))["entries"].clone();
@@ -287,13 +297,13 @@ fn names_that_are_no_text_are_listed_as_what_they_are_and_not_as_a_namesake() {
         {"name": "odd\u{fffd}", "type": "file", "size": 1},
     ]);
     let mut entries = entries.as_array().expect("entries").clone();
-    // Of the same names either may come first.
+    // Either of two entries with the same shown name may come first.
     entries.sort_by_key(ToString::to_string);
     assert_eq!(json!(entries), expected);
     for path in ["odd\u{fffd}", "odd", "odd\u{ff}"] {
         assert_eq!(server.error("text.read", json!({"path": path}))["code"], json!("NOT_FOUND"), "{path}");
     }
-    // A file with the name that is shown is another file.
+    // A file that really has the shown name is another file.
     server.result("file.create", json!({"path": "odd\u{fffd}", "content": "2"}));
     assert_eq!(fs::read(odd(b"odd\xff")).expect("reads"), b"1");
     assert_eq!(fs::read(root.join("odd\u{fffd}")).expect("reads"), b"2");
@@ -301,7 +311,7 @@ fn names_that_are_no_text_are_listed_as_what_they_are_and_not_as_a_namesake() {
 }
 
 #[test]
-fn what_has_the_name_of_unfinished_files_and_is_none_gets_a_visible_name() {
+fn a_file_that_only_has_the_name_of_an_unfinished_file_gets_a_visible_name() {
     let setup = Setup::new();
     let root = setup.path("root");
     fs::write(root.join("pintle-tmp.recovered-1"), "taken").expect("writes");
@@ -363,7 +373,7 @@ fn a_device_in_the_root_is_not_opened() {
     server.finish();
 }
 
-/// A server as a user who may not do everything.
+/// A server that runs as a user with few permissions.
 struct Unprivileged {
     child: Child,
     stdin: ChildStdin,
@@ -374,7 +384,7 @@ impl Unprivileged {
     fn start(folder: &Path) -> Self {
         let mut command = Command::new(pintle().get_program());
         if rustix::process::geteuid().is_root() {
-            // The program may lie where nobody else can go.
+            // The program may be in a folder that no other user can enter.
             let program = folder.join("pintle");
             fs::copy(pintle().get_program(), &program).expect("copies");
             command = Command::new(program);
@@ -407,7 +417,7 @@ impl Drop for Unprivileged {
 }
 
 #[test]
-fn what_the_system_does_not_let_the_server_use_is_forbidden_and_stays() {
+fn files_without_permission_for_the_server_are_forbidden_and_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let set = |path: &str, mode: u32| {
         fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(mode)).expect("a mode");

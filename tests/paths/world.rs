@@ -1,7 +1,7 @@
-//! The folder that the table of paths speaks of, with something of every kind in it, and the table itself.
+//! The folder for the table of paths, with a file of every kind, and the table itself.
 //!
-//! A file that is not a link holds `in PATH`, so that what was read tells where it was read. Beside the root lies
-//! a folder that nothing may reach.
+//! A file that is not a link contains `in PATH`, so that its content shows which file was read. Next to the root is a
+//! folder that no call may reach.
 
 use std::{
     collections::BTreeMap,
@@ -16,21 +16,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What nobody may ever read.
+/// The content that no call may read.
 pub const SECRET: &str = "outside secret\n";
 
 /// One line of the table.
 pub struct Case {
     pub line: usize,
-    /// What is done, in words of the table.
-    pub deeds: Vec<Deed>,
+    /// The operations of the case.
+    pub operations: Vec<Operation>,
     pub path: String,
     pub expected: Expected,
 }
 
-/// What is done with a path.
+/// An operation on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Deed {
+pub enum Operation {
     Read,
     List,
     Create,
@@ -40,12 +40,12 @@ pub enum Deed {
     MoveTo,
 }
 
-/// What has to come of it.
+/// The expected outcome.
 #[derive(Debug)]
 pub enum Expected {
-    /// It is done, at this place.
+    /// The operation succeeds on this resolved path.
     Done(String),
-    /// It is refused with this code and with this in its message, and nothing has changed.
+    /// The operation is refused with this code and this part of the message, and nothing has changed.
     Refused { code: String, piece: String },
 }
 
@@ -62,8 +62,8 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn case(line: usize, text: &str) -> Option<Case> {
-    let (deeds, rest) = text.split_once(' ')?;
-    let deeds = deeds.split('+').map(deeds_of).collect::<Option<Vec<_>>>()?.concat();
+    let (operations, rest) = text.split_once(' ')?;
+    let operations = operations.split('+').map(operations_of).collect::<Option<Vec<_>>>()?.concat();
     let (path, rest) = quoted(rest.trim_start())?;
     let (word, rest) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
     let rest = rest.trim_start();
@@ -72,11 +72,11 @@ fn case(line: usize, text: &str) -> Option<Case> {
         "ok" => Expected::Done(repeated(rest)),
         code => Expected::Refused { code: code.to_owned(), piece: rest.to_owned() },
     };
-    Some(Case { line, deeds, path, expected })
+    Some(Case { line, operations, path, expected })
 }
 
-fn deeds_of(word: &str) -> Option<Vec<Deed>> {
-    use Deed::{Create, Edit, List, MoveFrom, MoveTo, Read, Remove};
+fn operations_of(word: &str) -> Option<Vec<Operation>> {
+    use Operation::{Create, Edit, List, MoveFrom, MoveTo, Read, Remove};
     Some(match word {
         "read" => vec![Read],
         "list" => vec![List],
@@ -85,16 +85,16 @@ fn deeds_of(word: &str) -> Option<Vec<Deed>> {
         "remove" => vec![Remove],
         "move" => vec![MoveFrom],
         "into" => vec![MoveTo],
-        // All that is done with a file that is there.
+        // All operations on an existing file.
         "use" => vec![Read, Edit, Remove, MoveFrom],
-        // All that puts a file where none is.
+        // All operations that create a file.
         "put" => vec![Create, MoveTo],
         "any" => vec![Read, List, Create, Edit, Remove, MoveFrom, MoveTo],
         _ => return None,
     })
 }
 
-/// A text in quotes as in JSON, and what follows it. `{x*255}` is that many of them.
+/// A text in quotes as in JSON, and the rest after it. `{x*255}` stands for that many.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<String>();
     let value = values.next()?.ok()?;
@@ -109,7 +109,7 @@ fn repeated(text: &str) -> String {
     format!("{before}{}{}", what.repeat(count.parse().expect("a number")), repeated(after))
 }
 
-/// Files, each with its place as its content.
+/// Files, each with its path as its content.
 fn files() -> Vec<String> {
     let names = [
         "file.txt",
@@ -172,7 +172,7 @@ fn files() -> Vec<String> {
         ".PINTLE-TMP",
         "pintle-tmp",
         "ünïcödé",
-        // The same to the eye, not to the system.
+        // These look the same but differ in their bytes.
         "caf\u{e9}",
         "cafe\u{301}",
         "日本語/ファイル",
@@ -193,7 +193,7 @@ fn files() -> Vec<String> {
     files
 }
 
-/// Links by their names, with what they lead to.
+/// Links by their names, with their targets.
 const LINKS: &[(&str, &str)] = &[
     ("l_file", "a/file.txt"),
     ("l_folder", "a"),
@@ -252,10 +252,10 @@ const LINKS: &[(&str, &str)] = &[
     ("l_tilde", "~/x"),
 ];
 
-/// More than the system follows.
+/// More links than the system follows.
 const TOO_MANY: usize = 50;
 
-/// Empties a folder and fills it. `outside` lies beside it.
+/// Empties a folder and fills it. `outside` is next to it.
 pub fn build(root: &Path, outside: &Path) {
     for folder in [root, outside] {
         for entry in fs::read_dir(folder).expect("a folder") {
@@ -279,7 +279,7 @@ pub fn build(root: &Path, outside: &Path) {
         let mut file = fs::File::create(root.join(&name)).expect("a file");
         writeln!(file, "in {name}").expect("writes");
     }
-    // The same bytes as the secret, and so a hash with which an edit of the secret would succeed.
+    // The same content as the secret, so that an edit of the secret would succeed with its hash.
     fs::write(root.join("copy"), SECRET).expect("writes");
     for name in [&b"c:drive"[..], b"back\\slash", b"odd\xff.txt", b"odd\xfe.txt"] {
         fs::write(root.join(OsStr::from_bytes(name)), "unnameable\n").expect("writes");
@@ -307,7 +307,7 @@ pub fn build(root: &Path, outside: &Path) {
     drop(UnixListener::bind(root.join("socket")).expect("a socket"));
 }
 
-/// Something in a folder, with all that can be seen of it.
+/// An entry of a folder, with everything that is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     Folder,
@@ -318,21 +318,21 @@ pub enum Node {
 
 pub type Tree = BTreeMap<PathBuf, Node>;
 
-/// All that lies below a folder.
+/// All entries below a folder.
 pub fn tree(folder: &Path) -> Tree {
     let mut tree = Tree::new();
-    gather(folder, Path::new(""), &mut tree);
+    collect_entries(folder, Path::new(""), &mut tree);
     tree
 }
 
-fn gather(folder: &Path, below: &Path, tree: &mut Tree) {
+fn collect_entries(folder: &Path, below: &Path, tree: &mut Tree) {
     for entry in fs::read_dir(folder.join(below)).expect("a folder") {
         let below = below.join(entry.expect("an entry").file_name());
         let path = folder.join(&below);
         let metadata = fs::symlink_metadata(&path).expect("there");
         let node = match metadata.file_type() {
             kind if kind.is_dir() => {
-                gather(folder, &below, tree);
+                collect_entries(folder, &below, tree);
                 Node::Folder
             }
             kind if kind.is_file() => Node::file(fs::read(&path).expect("reads"), metadata.mode()),
@@ -349,47 +349,47 @@ impl Node {
     }
 }
 
-/// What a tree becomes when something is done at a place. `moved` is the other place of a move.
-pub fn after(mut tree: Tree, deed: Deed, place: &str, content: &[u8], moved: &str) -> Tree {
+/// The expected tree after an operation on a resolved path. `moved` is the other path of a move.
+pub fn after(mut tree: Tree, operation: Operation, resolved: &str, content: &[u8], moved: &str) -> Tree {
     let put = |tree: &mut Tree, path: &str, node: Node| {
         for folder in Path::new(path).ancestors().skip(1).filter(|folder| *folder != Path::new("")) {
             tree.entry(folder.to_owned()).or_insert(Node::Folder);
         }
-        assert!(tree.insert(path.into(), node).is_none(), "{path} was there");
+        assert!(tree.insert(path.into(), node).is_none(), "{path} existed");
     };
-    let take = |tree: &mut Tree, path: &str| tree.remove(Path::new(path)).expect("it was there");
-    match deed {
-        Deed::Read | Deed::List => {}
-        Deed::Create => {
-            // As the system gives it to whatever is new.
+    let take = |tree: &mut Tree, path: &str| tree.remove(Path::new(path)).expect("it existed");
+    match operation {
+        Operation::Read | Operation::List => {}
+        Operation::Create => {
+            // The mode that the system gives to new files.
             let Some(Node::File { mode, .. }) = tree.get(Path::new("plain")) else { panic!("no plain file") };
             let node = Node::file(content.to_vec(), *mode);
-            put(&mut tree, place, node);
+            put(&mut tree, resolved, node);
         }
-        Deed::Edit => match tree.get_mut(Path::new(place)) {
+        Operation::Edit => match tree.get_mut(Path::new(resolved)) {
             Some(Node::File { content: old, .. }) => old.extend(content),
-            other => panic!("{place} is {other:?}"),
+            other => panic!("{resolved} is {other:?}"),
         },
-        Deed::Remove => drop(take(&mut tree, place)),
-        Deed::MoveFrom => {
-            let node = take(&mut tree, place);
+        Operation::Remove => drop(take(&mut tree, resolved)),
+        Operation::MoveFrom => {
+            let node = take(&mut tree, resolved);
             put(&mut tree, moved, node);
         }
-        Deed::MoveTo => {
+        Operation::MoveTo => {
             let node = take(&mut tree, moved);
-            put(&mut tree, place, node);
+            put(&mut tree, resolved, node);
         }
     }
     tree
 }
 
-/// Puts back what has changed.
+/// Restores what has changed.
 pub fn restore(folder: &Path, found: &Tree, wanted: &Tree) {
     let differing = |one: &Tree, other: &Tree| -> Vec<(PathBuf, Node)> {
         let differing = one.iter().filter(|(path, node)| other.get(*path) != Some(node));
         differing.map(|(path, node)| (folder.join(path), node.clone())).collect()
     };
-    // A folder comes before what lies in it.
+    // A folder comes before its entries.
     for (path, node) in differing(found, wanted).into_iter().rev() {
         match node {
             Node::Folder => fs::remove_dir(path).expect("removes"),

@@ -13,7 +13,7 @@ use std::{
 use pintle_contract::{ErrorCode, Fault, Verb, WorkspacePath};
 use pintle_files::{Durability, Hash, LocalFolder, NoRules, Plan, Source, Splice, Store, StoreError, Terms};
 
-use self::world::{Case, Deed, Expected, SECRET, Tree, after, build, cases, restore, tree};
+use self::world::{Case, Expected, Operation, SECRET, Tree, after, build, cases, restore, tree};
 
 const NEW: &[u8] = b"more\n";
 
@@ -76,50 +76,56 @@ impl World {
         Self { store, root, outside, inside_before, outside_before }
     }
 
-    /// Does something; what was read, if that was it.
-    fn try_to(&self, deed: Deed, path: &str, hash: Hash, moved: &str) -> Result<Vec<u8>, &'static str> {
+    /// Performs an operation. Returns the content if it was a read.
+    fn try_to(
+        &self,
+        operation: Operation,
+        path: &str,
+        hash: Hash,
+        moved: &str,
+    ) -> Result<Vec<u8>, &'static str> {
         let path = WorkspacePath::parse(path).map_err(|_| "INVALID_REQUEST")?;
         let moved = WorkspacePath::parse(moved).expect("a path");
-        let done = with_terms(|terms| match deed {
-            Deed::Read => content_of(self.store.open(&path, terms)?.as_ref()),
-            Deed::List => self.store.list(&path, terms).map(|_| Vec::new()),
-            Deed::Create => self.store.create(&path, NEW, terms).map(|_| Vec::new()),
-            Deed::Edit => append(&self.store, &path, hash, terms).map(|_| Vec::new()),
-            Deed::Remove => self.store.remove(&path, hash, terms).map(|()| Vec::new()),
-            Deed::MoveFrom => self.store.rename(&path, hash, &moved, terms).map(|()| Vec::new()),
-            Deed::MoveTo => self.store.rename(&moved, hash, &path, terms).map(|()| Vec::new()),
+        let done = with_terms(|terms| match operation {
+            Operation::Read => content_of(self.store.open(&path, terms)?.as_ref()),
+            Operation::List => self.store.list(&path, terms).map(|_| Vec::new()),
+            Operation::Create => self.store.create(&path, NEW, terms).map(|_| Vec::new()),
+            Operation::Edit => append(&self.store, &path, hash, terms).map(|_| Vec::new()),
+            Operation::Remove => self.store.remove(&path, hash, terms).map(|()| Vec::new()),
+            Operation::MoveFrom => self.store.rename(&path, hash, &moved, terms).map(|()| Vec::new()),
+            Operation::MoveTo => self.store.rename(&moved, hash, &path, terms).map(|()| Vec::new()),
         });
         done.map_err(|error| code(&error))
     }
 
-    fn check(&self, case: &Case, deed: Deed) -> Result<(), String> {
+    fn check(&self, case: &Case, operation: Operation) -> Result<(), String> {
         match &case.expected {
             Expected::Refused { code, piece } => {
-                let source = if deed == Deed::MoveTo { "copy" } else { "moved" };
-                let done = self.try_to(deed, &case.path, Hash::of(SECRET.as_bytes()), source);
+                let source = if operation == Operation::MoveTo { "copy" } else { "moved" };
+                let done = self.try_to(operation, &case.path, Hash::of(SECRET.as_bytes()), source);
                 if done != Err(code.as_str()) {
                     return Err(format!("{done:?} instead of {code} ({piece})"));
                 }
             }
             Expected::Done(target) => {
                 let old = fs::read(self.root.join(target)).unwrap_or_default();
-                let (hash, moved) = match deed {
-                    Deed::MoveTo => (Hash::of(b"in plain\n"), PathBuf::from("plain")),
+                let (hash, moved) = match operation {
+                    Operation::MoveTo => (Hash::of(b"in plain\n"), PathBuf::from("plain")),
                     _ => (Hash::of(&old), Path::new(target).with_file_name("moved")),
                 };
                 let moved = moved.to_str().expect("text");
-                let found = self.try_to(deed, &case.path, hash, moved)?;
-                if deed == Deed::Read && found != old {
+                let found = self.try_to(operation, &case.path, hash, moved)?;
+                if operation == Operation::Read && found != old {
                     return Err(format!("{found:?} was read"));
                 }
                 let there = tree(&self.root);
-                if there != after(self.inside_before.clone(), deed, target, NEW, moved) {
+                if there != after(self.inside_before.clone(), operation, target, NEW, moved) {
                     return Err("the root is not as it should be".into());
                 }
                 restore(&self.root, &there, &self.inside_before);
             }
         }
-        if matches!(deed, Deed::Read | Deed::List) {
+        if matches!(operation, Operation::Read | Operation::List) {
             return Ok(());
         }
         match tree(&self.outside) == self.outside_before {
@@ -138,15 +144,15 @@ fn check_table(open: fn(&Path) -> std::io::Result<LocalFolder>) {
     let cases = cases();
     assert!(cases.len() >= 200);
     for case in &cases {
-        for deed in &case.deeds {
+        for operation in &case.operations {
             // How long a path may be together with the root's own is a matter of the way.
             let is_long = matches!(&case.expected, Expected::Refused { piece, .. } if piece == "too long");
             if is_long && WorkspacePath::parse(&case.path).is_ok() {
                 continue;
             }
-            if let Err(problem) = world.check(case, *deed) {
+            if let Err(problem) = world.check(case, *operation) {
                 let path: String = case.path.chars().take(60).collect();
-                problems.push(format!("line {}: {deed:?} {path:?}: {problem}", case.line));
+                problems.push(format!("line {}: {operation:?} {path:?}: {problem}", case.line));
                 build(&world.root, &world.outside);
             }
         }
