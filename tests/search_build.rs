@@ -1,5 +1,5 @@
-//! The index: built in phases, refreshed in parts, and never trusted when it is not whole. Whatever ends a build, the
-//! old index answers.
+//! The index: built in phases, refreshed in parts, and never trusted when it is incomplete. Whatever interrupts a
+//! build, the old index still answers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use crate::{
     support::{Server, hash, pintle, random::Random, request, rounds, run, skip, wait_until},
 };
 
-/// Files of several languages, each with a word that all have and one that only it has.
+/// Files of several languages, each with a word that all files have and one that only it has.
 fn fill(world: &World, count: usize, size: usize) {
     for number in 0..count {
         let (ending, start, end) = [
@@ -43,12 +43,12 @@ fn fill(world: &World, count: usize, size: usize) {
     }
 }
 
-/// A server that builds no index by itself.
-fn by_hand(world: &World) -> Server {
+/// A server that builds no index automatically.
+fn with_manual_index(world: &World) -> Server {
     world.setup().args(["--index", "manual"]).start()
 }
 
-/// What lies in the folder of the index besides what makes up the present generation.
+/// The files in the index folder that do not belong to the current generation.
 fn leftovers(world: &World, what: &str) -> Vec<String> {
     let folder = world.index();
     let manifest = fs::read(folder.join("manifest")).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -58,7 +58,7 @@ fn leftovers(world: &World, what: &str) -> Vec<String> {
     names(&folder).into_iter().filter(is_left).collect()
 }
 
-/// Asserts that nothing lies in the folder of the index but what makes up the present generation.
+/// Asserts that the index folder has only the files of the current generation.
 fn assert_clean(world: &World, what: &str) {
     assert_eq!(leftovers(world, what), Vec::<String>::new(), "{what}: {:?}", names(&world.index()));
 }
@@ -75,9 +75,9 @@ fn build_with_progress(server: &mut Server, id: &str, arguments: Value) {
 }
 
 #[test]
-fn where_an_index_is_built_by_hand_a_search_says_so_and_names_the_remedy() {
+fn without_automatic_builds_a_search_says_how_to_build_an_index() {
     let world = World::of(&[("a.rs", "fn needle() {}\n")]);
-    let mut server = by_hand(&world);
+    let mut server = with_manual_index(&world);
     for how in ["literal", "regex", "words", "symbol"] {
         let frame = server.call("search", json!({"query": "needle", "match": how}));
         assert_eq!(frame["error"]["code"], json!(409), "{frame}");
@@ -127,11 +127,11 @@ fn a_build_that_is_cancelled_leaves_the_old_index_and_nothing_else() {
     fill(&world, 20, 500);
     let mut server = world.built();
     let before = names(&world.index());
-    let whole = search(&mut server, "literal", "common")["hits"].clone();
+    let complete = search(&mut server, "literal", "common")["hits"].clone();
     let count = rounds(400, 2_000);
     fill(&world, count, 20_000);
     let mut phases = BTreeSet::new();
-    // Progress is told four times a second, so a fast machine may be through with a phase before it is told of it.
+    // Progress is reported four times a second, so a fast machine may end a phase before it is reported.
     for round in 0..100 {
         if round >= rounds(3, 18) && !phases.is_empty() {
             break;
@@ -156,13 +156,13 @@ fn a_build_that_is_cancelled_leaves_the_old_index_and_nothing_else() {
         }
         phases.insert(phase);
         assert_eq!(reply["error"]["data"]["code"], json!("CANCELLED"), "{reply}");
-        // The reply comes before the build has cleaned up.
+        // The reply comes before the build has removed its files.
         let what = format!("cancelled in {phase}");
         wait_until("nothing of the build is left", || leftovers(&world, &what).is_empty());
         if server.result("index_status", json!({}))["generation"] == json!(1) {
             assert_eq!(names(&world.index()), before, "cancelled in {phase}");
         }
-        // Whatever could be searched before can be searched now.
+        // Everything that could be searched before can still be searched.
         for (how, query) in
             [("literal", "only19x"), ("regex", "only19[x]"), ("words", "only19x"), ("symbol", "name_19_1")]
         {
@@ -180,9 +180,9 @@ fn a_build_that_is_cancelled_leaves_the_old_index_and_nothing_else() {
     assert_eq!(built["ready"], json!({"text": true, "words": true, "symbols": true}), "{built}");
     assert_eq!(built["files"], json!(count));
     let found = search(&mut server, "literal", "common");
-    // Where a full page ended the search, it says how many there are at least.
+    // If a full page ended the search, the answer has the least number of hits.
     let total = found["total"].as_u64().or(found["atLeast"].as_u64());
-    assert!(total > Some(whole.as_array().map_or(0, Vec::len) as u64), "{found}");
+    assert!(total > Some(complete.as_array().map_or(0, Vec::len) as u64), "{found}");
     assert_clean(&world, "after the next build");
     server.finish();
 }
@@ -191,7 +191,7 @@ fn a_build_that_is_cancelled_leaves_the_old_index_and_nothing_else() {
 fn a_first_build_that_is_cancelled_before_its_text_is_ready_leaves_no_index() {
     let world = World::new();
     fill(&world, rounds(400, 2_000), 20_000);
-    let mut server = by_hand(&world);
+    let mut server = with_manual_index(&world);
     build_with_progress(&mut server, "build", json!({}));
     server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "build"}}));
     let reply = loop {
@@ -210,10 +210,10 @@ fn a_first_build_that_is_cancelled_before_its_text_is_ready_leaves_no_index() {
 }
 
 #[test]
-fn text_answers_before_words_and_symbols_and_ready_tells() {
+fn text_is_searchable_before_words_and_symbols_and_the_status_reports_it() {
     let world = World::new();
     fill(&world, rounds(400, 2_000), 20_000);
-    let (mut builder, mut seeker) = (by_hand(&world), by_hand(&world));
+    let (mut builder, mut seeker) = (with_manual_index(&world), with_manual_index(&world));
     build_with_progress(&mut builder, "build", json!({}));
     let mut phases: Vec<String> = Vec::new();
     let mut was_early = false;
@@ -232,7 +232,7 @@ fn text_answers_before_words_and_symbols_and_ready_tells() {
         if phase != "words" && phase != "symbols" {
             continue;
         }
-        // The text is ready; it is told what is not.
+        // The text is ready, and the status reports what is not.
         let answer = search(&mut seeker, "literal", "only42x");
         assert_eq!(paths(&answer), ["2/42.rs"], "{answer}");
         let status = seeker.result("index_status", json!({}));
@@ -248,16 +248,17 @@ fn text_answers_before_words_and_symbols_and_ready_tells() {
     println!("{phases:?}");
     assert!(progress.is_sorted_by(|one, next| one < next), "{progress:?}");
     let order = ["wait", "walk", "text", "words", "symbols"];
-    let places: Vec<_> = phases.iter().map(|phase| order.iter().position(|known| known == phase)).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{phases:?}");
-    assert!(was_early, "nobody could look before all was ready: {phases:?}");
+    let positions: Vec<_> =
+        phases.iter().map(|phase| order.iter().position(|known| known == phase)).collect();
+    assert!(positions.iter().all(Option::is_some) && positions.is_sorted(), "{phases:?}");
+    assert!(was_early, "no search ran before everything was ready: {phases:?}");
     assert_eq!(reply["result"]["ready"], json!({"text": true, "words": true, "symbols": true}), "{reply}");
     assert_eq!(search(&mut seeker, "symbol", "name_42_1")["hits"][0]["path"], json!("2/42.rs"));
     builder.finish();
     seeker.finish();
 }
 
-/// Runs a build, and ends it with a kill after a while; true if it was killed before its end.
+/// Runs a build and kills it after a delay. Returns true if it was killed before its end.
 fn killed_build(world: &World, by_server: bool, delay: Duration) -> bool {
     let spin = || {
         let start = Instant::now();
@@ -283,7 +284,7 @@ fn killed_build(world: &World, by_server: bool, delay: Duration) -> bool {
 }
 
 #[test]
-fn a_kill_at_any_instant_of_a_build_leaves_the_old_index_or_none() {
+fn a_kill_at_any_moment_of_a_build_leaves_the_old_index_or_none() {
     let world = World::new();
     fill(&world, 60, 4_000);
     let mut random = Random::new(7);
@@ -297,7 +298,7 @@ fn a_kill_at_any_instant_of_a_build_leaves_the_old_index_or_none() {
         if is_first {
             fs::remove_dir_all(world.state()).expect("removes");
         } else {
-            // Something new in half of the files, or in a few.
+            // Half of the files have changed, or only a few.
             for number in 0..if round % 3 == 1 { 40 } else { 3 } {
                 world.write(
                     &format!("0/new{number}.rs"),
@@ -309,13 +310,13 @@ fn a_kill_at_any_instant_of_a_build_leaves_the_old_index_or_none() {
         let what = format!("round {round}, after {delay:?} of {usual:?}");
         cut += usize::from(killed_build(&world, round % 2 == 0, delay));
 
-        // The old answers, or there is none; in either case nothing is wrong.
-        let mut server = by_hand(&world);
+        // The old index answers, or there is none. In neither case is it damaged.
+        let mut server = with_manual_index(&world);
         let frame = server.call("search", json!({"query": "only59x"}));
         match frame.get("result") {
             Some(answer) => assert_eq!(paths(answer), ["9/59.txt"], "{what}"),
             None => {
-                assert!(is_first, "{what}: the old index is gone: {frame}");
+                assert!(is_first, "{what}: the old index is lost: {frame}");
                 assert_eq!(frame["error"]["data"]["code"], json!("NO_INDEX"), "{what}: {frame}");
             }
         }
@@ -374,7 +375,7 @@ fn two_builds_at_once_from_two_processes_both_succeed() {
 fn only_what_has_changed_is_read_again() {
     let world = World::new();
     fill(&world, 40, 500);
-    // A file that was written a moment ago may be written again in the same tick, and is read again to be sure.
+    // A file that was just written may change again within the same clock tick, so it is read again.
     let write = |path: &str, content: &str| {
         world.write(path, content);
         let file = fs::File::options().write(true).open(world.at(path)).expect("opens");
@@ -397,7 +398,7 @@ fn only_what_has_changed_is_read_again() {
     write("x/one.txt", "one common\n");
     write("y/two.txt", "two common\n");
     fs::remove_file(world.at("5/5.txt")).expect("removes");
-    // A part: only that is read, but all is seen.
+    // A build of a part reads only that part, but the search sees all changes.
     let part = server.result("index_build", json!({"path": "x"}));
     assert_eq!((&part["read"], &part["removed"]), (&json!(1), &json!(0)), "{part}");
     let status = server.result("index_status", json!({}));
@@ -415,24 +416,24 @@ fn only_what_has_changed_is_read_again() {
     assert_eq!((&full["read"], &full["files"]), (&json!(41), &json!(41)), "{full}");
     assert_eq!(segments(&world), 1, "{:?}", names(&world.index()));
     server.finish();
-    // Without a server that has watched it is the same.
+    // The result is the same without a server that has watched the files.
     write("x/one.txt", "three common\n");
     let (code, output, errors) = world.run(&["index", "--json"]);
     assert_eq!(code, Some(0), "{errors}");
-    let told: Value = serde_json::from_str(output.lines().last().unwrap_or_default())
+    let reported: Value = serde_json::from_str(output.lines().last().unwrap_or_default())
         .or_else(|_| serde_json::from_str(&output))
         .unwrap_or_else(|error| panic!("{error}: {output}"));
-    assert_eq!(told["read"], json!(1), "{told}");
+    assert_eq!(reported["read"], json!(1), "{reported}");
 }
 
-/// Which files below a root are opened, as the kernel tells it.
+/// The files below a root that are opened, as reported by inotify.
 struct Openings {
     queue: OwnedFd,
     folders: BTreeMap<i32, String>,
 }
 
 impl Openings {
-    /// Of the folders that there are now.
+    /// Watches the folders that exist now.
     fn of(world: &World) -> Self {
         let queue = inotify::init(inotify::CreateFlags::NONBLOCK).expect("a queue");
         let mut folders = BTreeMap::new();
@@ -443,7 +444,7 @@ impl Openings {
         Self { queue, folders }
     }
 
-    /// The files that were opened since this was last asked.
+    /// The files that were opened since the last call.
     fn take(&self) -> BTreeSet<String> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.queue, &mut buffer);
@@ -474,7 +475,7 @@ fn many_small_refreshes_keep_few_segments_and_right_answers() {
         }
         openings.take();
         let built = server.result("index_build", json!({}));
-        // What the build says that it has read is what it has opened: the two files that have changed or, when segments
+        // The build reports as read exactly the files that it has opened: the two that have changed or, when segments
         // are merged, all that have ever changed.
         let opened = openings.take();
         assert_eq!(built["read"], json!(opened.len()), "round {round}: {built}, opened {opened:?}");
@@ -503,7 +504,7 @@ fn many_small_refreshes_keep_few_segments_and_right_answers() {
         assert_eq!(symbols["hits"][0]["name"], json!(format!("same_{round}")), "round {round}");
     }
     assert!(merges > 1, "{merges} merges");
-    // A fresh index gives the same, with the same scores.
+    // A new index gives the same hits with the same scores.
     let ask = |server: &mut Server| {
         ["literal", "regex", "words"].map(|how| search(server, how, "common")["hits"].clone())
     };
@@ -514,7 +515,7 @@ fn many_small_refreshes_keep_few_segments_and_right_answers() {
 }
 
 #[test]
-fn a_path_at_which_there_is_nothing_and_was_nothing_is_refused() {
+fn a_path_that_does_not_exist_and_is_not_indexed_is_refused() {
     let world = World::new();
     fill(&world, 20, 200);
     let mut server = world.start();
@@ -529,7 +530,7 @@ fn a_path_at_which_there_is_nothing_and_was_nothing_is_refused() {
 }
 
 #[test]
-fn a_part_is_refused_where_there_is_no_index_that_it_could_be_a_part_of() {
+fn a_build_of_a_part_is_refused_without_an_index() {
     let world = World::new();
     fill(&world, 20, 200);
     let mut server = world.start();
@@ -548,11 +549,11 @@ fn a_part_is_refused_where_there_is_no_index_that_it_could_be_a_part_of() {
 }
 
 #[test]
-fn an_index_that_cannot_be_opened_for_want_of_descriptors_is_not_called_damaged() {
+fn an_index_that_cannot_be_opened_for_lack_of_descriptors_is_not_called_damaged() {
     let world = World::new();
     fill(&world, 20, 200);
     world.built().finish();
-    // Files that were written a moment before the build are read once more; then a refresh changes nothing.
+    // Files that were written just before the build are read once more. After that, a refresh changes nothing.
     wait_until("every stamp is trusted", || {
         let (code, output, errors) = world.run(&["index", "--json"]);
         assert_eq!(code, Some(0), "{errors}");
@@ -572,8 +573,8 @@ fn an_index_that_cannot_be_opened_for_want_of_descriptors_is_not_called_damaged(
             command.args(["-c", &script]).arg(pintle().get_program()).args(arguments);
             command.arg("--root").arg(world.root()).env("PINTLE_STATE_DIR", world.state());
             let (code, output, errors) = run(&mut command, b"");
-            let told = format!("{limit} descriptors, {arguments:?}: {code:?} {output} {errors}");
-            assert!(!errors.contains("damaged") && !output.contains("damaged"), "{told}");
+            let reported = format!("{limit} descriptors, {arguments:?}: {code:?} {output} {errors}");
+            assert!(!errors.contains("damaged") && !output.contains("damaged"), "{reported}");
             match code {
                 Some(0) => enough += 1,
                 _ => short += 1,
@@ -602,7 +603,7 @@ fn only_its_owner_can_read_an_index() {
     }
 }
 
-/// Searches of all kinds.
+/// Searches of all modes.
 const QUERIES: [(&str, &str); 9] = [
     ("literal", "common"),
     ("literal", "only7x"),
@@ -615,7 +616,7 @@ const QUERIES: [(&str, &str); 9] = [
     ("symbol", "name"),
 ];
 
-/// The hits of the searches; nothing where there is no index.
+/// The hits of the searches; none where there is no index.
 fn all_hits(server: &mut Server) -> Result<Vec<Option<Value>>, String> {
     let ask = |(how, query): &(&str, &str)| {
         let frame = server.call("search", json!({"query": query, "match": how, "top": 15}));
@@ -628,9 +629,13 @@ fn all_hits(server: &mut Server) -> Result<Vec<Option<Value>>, String> {
     QUERIES.iter().map(ask).collect()
 }
 
-/// Sees whether a server on a damaged index answers rightly or not at all, and builds it anew by itself: only one that is
-/// gone must be asked for.
-fn see_repaired(server: &mut Server, right: &[Option<Value>], is_gone: bool) -> Result<&'static str, String> {
+/// Checks that a server with a damaged index answers correctly or not at all, and rebuilds the index by itself. Only an
+/// index that was removed has to be built on request.
+fn check_rebuilt(
+    server: &mut Server,
+    right: &[Option<Value>],
+    is_removed: bool,
+) -> Result<&'static str, String> {
     let before = all_hits(server)?;
     let see = |hits: &[Option<Value>], when: &str| {
         let wrong =
@@ -638,17 +643,17 @@ fn see_repaired(server: &mut Server, right: &[Option<Value>], is_gone: bool) -> 
         wrong.map_or(Ok(()), |((hits, _), query)| Err(format!("wrong {when}: {query:?}: {hits:?}")))
     };
     see(&before, "before the build")?;
-    let was_told = before.iter().any(Option::is_none);
-    if was_told && !is_gone {
+    let was_refused = before.iter().any(Option::is_none);
+    if was_refused && !is_removed {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let hits = all_hits(server)?;
-            see(&hits, "while it is built anew")?;
+            see(&hits, "while it is rebuilt")?;
             if hits.iter().all(Option::is_some) {
                 break;
             }
             if Instant::now() > deadline {
-                return Err("not built anew".into());
+                return Err("not rebuilt".into());
             }
         }
     }
@@ -659,7 +664,7 @@ fn see_repaired(server: &mut Server, right: &[Option<Value>], is_gone: bool) -> 
     if after.iter().any(Option::is_none) {
         return Err(format!("no index after the build: {built}"));
     }
-    Ok(match (was_told, built["rebuilt"].is_string()) {
+    Ok(match (was_refused, built["rebuilt"].is_string()) {
         (true, _) => "not answered",
         (false, true) => "answered rightly and rebuilt",
         (false, false) => "answered rightly",
@@ -673,7 +678,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// A way to damage a file.
+/// A kind of damage to a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(usize),
@@ -697,7 +702,7 @@ impl Damage {
             Self::Cut(length) => bytes.truncate(*length),
             Self::CutToHalf => bytes.truncate(bytes.len() / 2),
             Self::CutByOne => bytes.truncate(bytes.len() - 1),
-            Self::Flip(place, bits) => bytes[*place] ^= bits,
+            Self::Flip(offset, bits) => bytes[*offset] ^= bits,
             Self::Grow => bytes.extend(b"garbage"),
             Self::Gone => return fs::remove_file(path).expect("removes"),
             Self::Folder => {
@@ -714,7 +719,7 @@ impl Damage {
             }
             Self::Pipe => {
                 fs::remove_file(path).expect("removes");
-                return make_pipe(path);
+                return create_pipe(path);
             }
             Self::Unreadable => {
                 let mode = fs::Permissions::from_mode(0o000);
@@ -722,28 +727,28 @@ impl Damage {
             }
             Self::Foreign => bytes = fs::read(foreign).expect("reads"),
         }
-        // A new file, as it would be after a crash; nobody has the old one open.
+        // A new file, as after a crash; no process has the old one open.
         fs::remove_file(path).expect("removes");
         fs::write(path, bytes).expect("writes");
     }
 }
 
-fn make_pipe(path: &Path) {
+fn create_pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status();
     assert!(made.is_ok_and(|status| status.success()), "a pipe");
 }
 
-/// Makes a folder a copy of another, whatever lies in it.
+/// Replaces the content of a folder with that of another.
 fn restore(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     copy_folder(from, to);
 }
 
-/// Two roots with an index each, a copy of the first index, and what the first one answers.
+/// Two roots with an index each, a copy of the first index, and the answers of the first one.
 fn two_worlds() -> (World, World, Vec<Option<Value>>) {
     let (world, other) = (World::new(), World::new());
     fill(&world, 13, 200);
-    // As many files, of the same names, which hold something else.
+    // As many files, with the same names and other content.
     fill(&other, 13, 900);
     for name in names(&other.at("2")) {
         other.write(&format!("2/{name}"), "fn nothing_of_it() {}\n");
@@ -758,13 +763,14 @@ fn two_worlds() -> (World, World, Vec<Option<Value>>) {
 }
 
 #[test]
-fn a_torn_index_gives_no_wrong_answer_and_is_built_anew() {
+fn a_damaged_index_gives_no_wrong_answer_and_is_rebuilt() {
     let (world, other, right) = two_worlds();
-    let (index, whole) = (world.index(), world.path("whole"));
+    let (index, complete) = (world.index(), world.path("whole"));
     let mut random = Random::new(3);
     let mut cases: Vec<(String, Damage)> = Vec::new();
-    for name in names(&whole).into_iter().filter(|name| name != "lock") {
-        let length = usize::try_from(fs::metadata(whole.join(&name)).expect("there").len()).expect("small");
+    for name in names(&complete).into_iter().filter(|name| name != "lock") {
+        let length =
+            usize::try_from(fs::metadata(complete.join(&name)).expect("there").len()).expect("small");
         let mut damages = vec![
             Damage::Cut(0),
             Damage::CutToHalf,
@@ -775,7 +781,7 @@ fn a_torn_index_gives_no_wrong_answer_and_is_built_anew() {
             Damage::Link,
             Damage::Loop,
             Damage::Pipe,
-            // Another root's index has files of the same names.
+            // The index of another root has files of the same names.
             Damage::Foreign,
             Damage::Flip(0, 1),
             Damage::Flip(length - 1, 128),
@@ -795,11 +801,11 @@ fn a_torn_index_gives_no_wrong_answer_and_is_built_anew() {
     let mut failures = Vec::new();
     for (name, damage) in &cases {
         println!("{name}: {damage:?}");
-        restore(&whole, &index);
+        restore(&complete, &index);
         damage.apply(&index.join(name), &other.index().join(name));
         let mut server = world.start();
-        let is_gone = name == "manifest" && matches!(damage, Damage::Gone);
-        match see_repaired(&mut server, &right, is_gone) {
+        let is_removed = name == "manifest" && matches!(damage, Damage::Gone);
+        match check_rebuilt(&mut server, &right, is_removed) {
             Ok(outcome) => *outcomes.entry(outcome).or_insert(0) += 1,
             Err(problem) => failures.push(format!("{name}: {damage:?}: {problem}")),
         }
@@ -809,13 +815,13 @@ fn a_torn_index_gives_no_wrong_answer_and_is_built_anew() {
     assert!(failures.is_empty(), "{} of {} cases:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
-/// Nobody can tell whether another process holds it, so it is not removed.
+/// The server cannot know whether another process holds the lock, so it does not remove it.
 #[test]
-fn a_lock_that_is_no_file_is_told_of_by_name() {
+fn a_lock_that_is_no_file_is_reported_by_name() {
     let (world, _, right) = two_worlds();
     let lock = world.index().join("lock");
     let put: [(&str, &dyn Fn()); 3] = [
-        ("a pipe", &|| make_pipe(&lock)),
+        ("a pipe", &|| create_pipe(&lock)),
         ("a folder", &|| fs::create_dir(&lock).expect("a folder")),
         ("a link", &|| symlink(&lock, &lock).expect("a link")),
     ];
@@ -836,26 +842,26 @@ fn a_lock_that_is_no_file_is_told_of_by_name() {
 }
 
 #[test]
-fn an_index_that_is_torn_while_a_server_has_it_open_does_not_end_the_server() {
+fn an_index_that_is_damaged_while_a_server_has_it_open_does_not_end_the_server() {
     let (world, other, right) = two_worlds();
-    let (index, whole) = (world.index(), world.path("whole"));
+    let (index, complete) = (world.index(), world.path("whole"));
     let mut random = Random::new(9);
     let mut failures = Vec::new();
-    let mut see = |what: String, is_gone: bool, damage: &dyn Fn()| {
+    let mut see = |what: String, is_removed: bool, damage: &dyn Fn()| {
         println!("{what}");
-        restore(&whole, &index);
+        restore(&complete, &index);
         let mut server = world.start();
         assert_eq!(all_hits(&mut server).expect("answers"), right);
         damage();
-        if let Err(problem) = see_repaired(&mut server, &right, is_gone) {
+        if let Err(problem) = check_rebuilt(&mut server, &right, is_removed) {
             failures.push(format!("{what}: {problem}"));
         }
         server.finish();
     };
-    // In place, where the server may have mapped it.
+    // The damage is in place, where the server may have mapped the file.
     let opened = |name: &str| fs::File::options().write(true).open(index.join(name)).expect("opens");
-    for name in names(&whole).into_iter().filter(|name| name != "lock") {
-        let length = fs::metadata(whole.join(&name)).expect("there").len();
+    for name in names(&complete).into_iter().filter(|name| name != "lock") {
+        let length = fs::metadata(complete.join(&name)).expect("there").len();
         for round in 0..rounds(2, 40) {
             let left = [0, random.next() % length, length - 1, length / 2][round % 4];
             let cut = || opened(&name).set_len(left).expect("truncates");
@@ -866,7 +872,7 @@ fn an_index_that_is_torn_while_a_server_has_it_open_does_not_end_the_server() {
         see(format!("{name} overwritten in the same length"), false, &overwrite);
     }
     let remove = || fs::remove_dir_all(world.state()).expect("removes");
-    see("the state folder is gone".into(), true, &remove);
+    see("the state folder is removed".into(), true, &remove);
     see("another root's index".into(), false, &|| restore(&other.index(), &index));
     assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
 }
@@ -875,11 +881,11 @@ fn an_index_that_is_torn_while_a_server_has_it_open_does_not_end_the_server() {
 fn the_index_of_another_root_is_not_trusted() {
     let (world, other, right) = two_worlds();
     restore(&other.index(), &world.index());
-    let mut server = by_hand(&world);
+    let mut server = with_manual_index(&world);
     assert!(all_hits(&mut server).expect("answers").iter().all(Option::is_none), "it was trusted");
-    see_repaired(&mut server, &right, false).expect("repaired");
+    check_rebuilt(&mut server, &right, false).expect("repaired");
     server.finish();
-    // The root under another name is another root; its index is not that of what lies at the old name.
+    // The root under another name is another root; its index is not used for the folder that has the old name.
     fs::rename(world.root(), world.path("moved")).expect("renames");
     fs::create_dir(world.root()).expect("a root");
     world.write("new.txt", "common\n");
@@ -896,7 +902,7 @@ fn the_index_of_another_root_is_not_trusted() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_old_index_answers() {
+fn a_full_disk_is_reported_and_the_old_index_answers() {
     let world = World::new();
     fs::create_dir(world.state()).expect("a folder");
     let mut probe = Command::new("unshare");
@@ -905,7 +911,7 @@ fn a_full_disk_is_told_and_the_old_index_answers() {
         return skip("this system gives users no disk of their own");
     }
     world.write("a.rs", "fn needle() {}\n");
-    // Words of which no two are the same take room.
+    // Words that are all different need much space.
     let mut random = Random::new(1);
     let mut many = String::new();
     while many.len() < 4 << 20 {
@@ -941,8 +947,8 @@ fn a_full_disk_is_told_and_the_old_index_answers() {
     let message = replies[2]["error"]["data"]["message"].as_str().unwrap_or_else(|| panic!("{}", replies[2]));
     assert!(message.contains("full"), "{message}");
     let error = &replies[2]["error"]["data"];
-    let told = (&error["code"], &error["details"]["reason"], error["hint"].is_string());
-    assert_eq!(told, (&json!("UPSTREAM_FAILED"), &json!("no_space"), true), "{error}");
+    let reported = (&error["code"], &error["details"]["reason"], error["hint"].is_string());
+    assert_eq!(reported, (&json!("UPSTREAM_FAILED"), &json!("no_space"), true), "{error}");
     assert_eq!(paths(&replies[3]["result"]), ["a.rs"], "{}", replies[3]);
     assert_eq!(replies[4]["result"]["exists"], json!(true), "{}", replies[4]);
     assert_eq!(replies[5]["result"]["files"], json!(1), "{}", replies[5]);
@@ -950,7 +956,7 @@ fn a_full_disk_is_told_and_the_old_index_answers() {
     assert!(!output.contains("scratch"), "{output}");
 }
 
-/// All entries under a folder that are not folders, counted without any rules.
+/// The number of entries below a folder that are not folders, without any ignore rules.
 fn entries(folder: &Path) -> u64 {
     let mut count = 0;
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -960,8 +966,8 @@ fn entries(folder: &Path) -> u64 {
     count
 }
 
-/// Asserts that every file under the root is accounted for, and tells the account.
-fn account(server: &mut Server, world: &World, built: Option<&Value>, what: &str) -> Value {
+/// Asserts that every file below the root is counted exactly once. Returns the status.
+fn assert_counts(server: &mut Server, world: &World, built: Option<&Value>, what: &str) -> Value {
     let status = server.result("index_status", json!({}));
     let answer = server.result("search", json!({"query": "needle"}));
     let skipped = |object: &Value| -> u64 {
@@ -983,7 +989,7 @@ fn account(server: &mut Server, world: &World, built: Option<&Value>, what: &str
 }
 
 #[test]
-fn every_file_under_the_root_is_accounted_for() {
+fn every_file_below_the_root_is_counted_once() {
     let world = World::of(&[
         ("a.rs", "fn needle() {}\n"),
         ("sub/b.txt", "needle\n"),
@@ -1003,7 +1009,7 @@ fn every_file_under_the_root_is_accounted_for() {
     symlink("a.rs", world.at("link.rs")).expect("a link");
     symlink("sub", world.at("folder_link")).expect("a link");
     symlink("nowhere", world.at("sub/broken")).expect("a link");
-    make_pipe(&world.at("sub/pipe"));
+    create_pipe(&world.at("sub/pipe"));
     let _socket = UnixListener::bind(world.at("socket")).expect("a socket");
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -1013,7 +1019,7 @@ fn every_file_under_the_root_is_accounted_for() {
     }
     let mut server = world.setup().args(["--max-file-bytes", "1000"]).start();
     let built = server.result("index_build", json!({}));
-    let status = account(&mut server, &world, Some(&built), "built");
+    let status = assert_counts(&mut server, &world, Some(&built), "built");
     assert_eq!(status["files"], json!(5), "{status}");
     assert_eq!(status["maxFileBytes"], json!(1000));
     let mut expected = json!({
@@ -1024,7 +1030,7 @@ fn every_file_under_the_root_is_accounted_for() {
     }
     assert_eq!(status["skipped"], expected);
 
-    // After changes, and a refresh.
+    // The counts are also right after changes and a refresh.
     for (path, content) in [
         ("target/new.o", &b"x"[..]),
         ("new/deep/n.txt", b"needle\n"),
@@ -1042,33 +1048,33 @@ fn every_file_under_the_root_is_accounted_for() {
         server.result("search", json!({"query": "needle", "path": "new"}))["total"] == json!(1)
     });
     let built = server.result("index_build", json!({}));
-    account(&mut server, &world, Some(&built), "refreshed");
+    assert_counts(&mut server, &world, Some(&built), "refreshed");
     let built = server.result("index_build", json!({"mode": "full"}));
-    let status = account(&mut server, &world, Some(&built), "built anew");
+    let status = assert_counts(&mut server, &world, Some(&built), "rebuilt");
     assert_eq!(status["files"], json!(7), "{status}");
-    // New rules move files from one side to the other.
+    // New rules move files from one count to the other.
     world.write(".gitignore", "sub/\n");
     wait_until("the rules are seen", || {
         server.result("search", json!({"query": "needle", "path": "sub"}))["total"] == json!(0)
     });
     let built = server.result("index_build", json!({}));
-    account(&mut server, &world, Some(&built), "new rules");
+    assert_counts(&mut server, &world, Some(&built), "new rules");
     server.finish();
 }
 
 #[test]
-fn the_account_is_right_before_the_refresh_as_well() {
+fn the_counts_are_also_right_before_the_refresh() {
     let world = World::of(&[("a.txt", "needle\n"), (".ignore", "*.log\n"), ("x.log", "needle\n")]);
     let mut server = world.built();
-    account(&mut server, &world, None, "built");
+    assert_counts(&mut server, &world, None, "built");
     world.write("b.txt", "needle\n");
     world.write("b.bin", b"\0");
     wait_until("the changes are seen", || search(&mut server, "literal", "needle")["total"] == json!(2));
-    account(&mut server, &world, None, "new files");
+    assert_counts(&mut server, &world, None, "new files");
     world.write("y.log", "needle\n");
     server.result("file.create", json!({"path": "z.log", "content": "needle\n"}));
     server.result("file.create", json!({"path": "sub/c.txt", "content": "needle\n"}));
-    account(&mut server, &world, None, "new files that are ignored");
+    assert_counts(&mut server, &world, None, "new files that are ignored");
     server.finish();
 }
 

@@ -1,4 +1,4 @@
-//! Searches are right on a file system that counts time in whole seconds, where two changes may leave the same times.
+//! Searches are correct on a file system with timestamps in whole seconds, where two changes may have the same times.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use crate::{
     support::{hash, rounds, skip, wait_until},
 };
 
-/// A disk whose files have times in whole seconds, mounted over a root; gone when it is dropped.
+/// A disk with timestamps in whole seconds, mounted over a root and unmounted when it is dropped.
 struct CoarseDisk(PathBuf);
 
 impl CoarseDisk {
@@ -24,7 +24,7 @@ impl CoarseDisk {
         let image = world.path("image");
         let file = fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(16 << 20).map_err(|error| error.to_string())?;
-        // Inodes of 128 bytes have no room for nanoseconds.
+        // Inodes of 128 bytes cannot store nanoseconds.
         run("mkfs.ext4", &["-q", "-F", "-I", "128", "-O", "^has_journal"], &[&image])?;
         run("mount", &["-o", "loop"], &[&image, &world.root()])?;
         let disk = Self(world.root());
@@ -46,7 +46,7 @@ fn run(program: &str, arguments: &[&str], paths: &[&PathBuf]) -> Result<(), Stri
     if output.status.success() { Ok(()) } else { Err(format!("{program}: {said}")) }
 }
 
-/// A root on such a disk, unless this system has none.
+/// A root on such a disk, if this system can mount one.
 fn coarse() -> Option<(CoarseDisk, World)> {
     let world = World::new();
     match CoarseDisk::mount(&world) {
@@ -65,22 +65,22 @@ fn times(world: &World, path: &str) -> [i64; 2] {
     [file.mtime(), file.ctime()]
 }
 
-/// A word of letters alone, which is one word to a search for words, for each number.
+/// A word of letters for each number, so that a search for words treats it as one word.
 fn word(number: usize) -> String {
     format!("{number:08}").bytes().map(|digit| char::from(digit - b'0' + b'g')).collect()
 }
 
-/// What a search finds in the root, with these arguments.
+/// The hits of a search in the root with these arguments.
 fn hits(world: &World, word: &str, arguments: &[&str]) -> Vec<Value> {
     let (_, output, errors) = world.run(&[&["search", word, "--json"], arguments].concat());
-    let told: Value =
+    let reported: Value =
         serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output} {errors}"));
-    told["hits"].as_array().expect("hits").clone()
+    reported["hits"].as_array().expect("hits").clone()
 }
 
-/// Asserts that searches which walk first find a word, in a file of this content, and that none finds another, which was
-/// there before. If the index is up to date, those that do not walk find it, too.
-fn assert_found(world: &World, content: &str, word: &str, gone: &str, is_up_to_date: bool, what: &str) {
+/// Asserts that searches that walk first find a word, in a file of this content, and that none finds the removed word.
+/// If the index is up to date, searches that do not walk find the word, too.
+fn assert_found(world: &World, content: &str, word: &str, removed: &str, is_up_to_date: bool, what: &str) {
     for (arguments, walks) in
         [(&[][..], false), (&["--fresh"], true), (&["--match", "words", "--fresh"], true)]
     {
@@ -89,7 +89,7 @@ fn assert_found(world: &World, content: &str, word: &str, gone: &str, is_up_to_d
         if walks || is_up_to_date || !hashes.is_empty() {
             assert_eq!(hashes, [json!(hash(content))], "{what}: {arguments:?} {word}: {found:?}");
         }
-        assert_eq!(hits(world, gone, arguments), Vec::<Value>::new(), "{what}: {arguments:?} {gone}");
+        assert_eq!(hits(world, removed, arguments), Vec::<Value>::new(), "{what}: {arguments:?} {removed}");
     }
 }
 
@@ -103,7 +103,7 @@ fn a_change_within_the_second_of_the_last_one_is_found() {
     let Some((_disk, world)) = coarse() else { return };
     let mut same = 0;
     for round in 0..rounds(3, 20) {
-        // There must be time for a build in what is left of the second.
+        // There must be enough time left in the second for a build.
         wait_until("a second begins", || {
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").subsec_millis()
                 < 100
@@ -127,7 +127,7 @@ fn a_change_within_the_second_of_the_last_one_is_found() {
 }
 
 #[test]
-fn a_file_that_changes_during_a_build_is_found_as_it_is_after_it() {
+fn a_file_that_changes_during_a_build_is_found_with_its_new_content() {
     let Some((_disk, world)) = coarse() else {
         return;
     };

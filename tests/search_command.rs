@@ -1,4 +1,4 @@
-//! `pintle index` and `pintle search`: what they print, where, and how they end.
+//! `pintle index` and `pintle search`: their output and their exit codes.
 
 use std::{
     ffi::OsStr,
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use crate::support::{hash, pintle};
 
-/// A folder with a root and a state folder beside it.
+/// A folder with a root and a state folder next to it.
 struct Workspace(TempDir);
 
-/// How a command ended, and what it said.
+/// The exit code and the output of a command.
 struct Ended {
     code: Option<i32>,
     output: Vec<u8>,
@@ -35,7 +35,7 @@ impl Ended {
     }
 }
 
-/// What is written when a search is not asked to look for new files.
+/// A part of the note that a search prints if it has not looked for new files.
 const NOTE: &str = "--fresh";
 
 const FILES: [(&str, &str); 4] = [
@@ -52,7 +52,7 @@ impl Workspace {
         Self(folder)
     }
 
-    /// With the files of these tests, indexed.
+    /// A workspace with the files of these tests, indexed.
     fn indexed() -> Self {
         let workspace = Self::new();
         for (path, text) in FILES {
@@ -70,7 +70,7 @@ impl Workspace {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(&path, content).expect("writes");
-        // A file that was just written might be taken for one that is still being written.
+        // A file that was just written could be treated as one that is still being written.
         let file = fs::File::options().write(true).open(path).expect("a file");
         file.set_modified(SystemTime::now() - Duration::from_secs(10)).expect("a time");
     }
@@ -92,21 +92,21 @@ impl Workspace {
         ended.json()
     }
 
-    /// What a search that finds something prints.
+    /// The output of a search that finds something.
     fn found(&self, arguments: &[&str]) -> String {
         let ended = self.run(&[&["search"], arguments].concat());
         assert_eq!(ended.code, Some(0), "{arguments:?}: {}{}", ended.text(), ended.errors);
         ended.text().to_owned()
     }
 
-    /// What a search that cannot be made says.
+    /// The error output of a search that is refused.
     fn refused(&self, arguments: &[&str]) -> String {
         let ended = self.run(&[&["search"], arguments].concat());
         assert_eq!((ended.code, ended.text()), (Some(2), ""), "{arguments:?}: {}", ended.errors);
         ended.errors
     }
 
-    /// What a tool answers to the same user.
+    /// The answer of a tool to the same user.
     fn call(&self, tool: &str, arguments: Value) -> Value {
         let ended = self.run(&["call", tool, &arguments.to_string()]);
         assert_eq!(ended.code, Some(0), "{tool} {arguments}: {}", ended.errors);
@@ -126,7 +126,7 @@ const RED: &str = "\u{1b}[1m\u{1b}[31m";
 const PLAIN: &str = "\u{1b}[0m";
 
 #[test]
-fn index_tells_files_sizes_and_what_was_left_out_and_in_a_pipe_in_plain_text() {
+fn index_prints_files_sizes_and_skipped_files_as_plain_text_in_a_pipe() {
     let workspace = Workspace::new();
     workspace.write("one.txt", "one\n");
     workspace.write("two.txt", "twenty\n");
@@ -147,8 +147,8 @@ fn index_tells_files_sizes_and_what_was_left_out_and_in_a_pipe_in_plain_text() {
     for reason in
         ["1 binary", "1 ignored by a rule", "1 symbolic links", "1 too large (see --max-file-bytes)"]
     {
-        let told = format!("not searched: {reason}");
-        assert!(skipped.iter().any(|line| line.starts_with(&told)), "{reason}: {lines:?}");
+        let reported = format!("not searched: {reason}");
+        assert!(skipped.iter().any(|line| line.starts_with(&reported)), "{reason}: {lines:?}");
     }
 }
 
@@ -157,24 +157,24 @@ fn index_prints_json_that_agrees_with_the_tools() {
     let workspace = Workspace::new();
     workspace.write("one.txt", "one\n");
     workspace.write("binary", b"a\0b");
-    let told = workspace.index();
+    let reported = workspace.index();
     let status = workspace.call("index_status", json!({}));
     for (name, value) in [("generation", json!(1)), ("files", json!(1)), ("bytes", json!(4))] {
-        assert_eq!((&told[name], &status[name]), (&value, &value), "{name}: {told} {status}");
+        assert_eq!((&reported[name], &status[name]), (&value, &value), "{name}: {reported} {status}");
     }
-    assert_eq!(told["skipped"], json!({"binary": 1}));
-    assert_eq!(status["skipped"], told["skipped"]);
-    assert_eq!((&status["size"], &status["textSize"]), (&told["size"], &told["textSize"]));
-    assert!(told["size"].as_u64() > Some(0), "{told}");
-    assert_eq!(told["removed"], json!(0));
+    assert_eq!(reported["skipped"], json!({"binary": 1}));
+    assert_eq!(status["skipped"], reported["skipped"]);
+    assert_eq!((&status["size"], &status["textSize"]), (&reported["size"], &reported["textSize"]));
+    assert!(reported["size"].as_u64() > Some(0), "{reported}");
+    assert_eq!(reported["removed"], json!(0));
 }
 
 #[test]
-fn an_index_is_refreshed_by_what_has_changed_and_as_a_whole_when_asked() {
+fn an_index_is_refreshed_with_the_changes_or_completely_on_request() {
     let workspace = Workspace::indexed();
     let read = |arguments: &[&str]| {
-        let told = workspace.run(&[&["index", "--json"], arguments].concat()).json();
-        (told["read"].as_u64().expect("a count"), told["removed"].as_u64().expect("a count"))
+        let reported = workspace.run(&[&["index", "--json"], arguments].concat()).json();
+        (reported["read"].as_u64().expect("a count"), reported["removed"].as_u64().expect("a count"))
     };
     assert_eq!(read(&[]), (0, 0));
     workspace.write("a.txt", "now another\n");
@@ -189,10 +189,10 @@ fn an_index_is_refreshed_by_what_has_changed_and_as_a_whole_when_asked() {
 #[test]
 fn an_index_that_cannot_be_built_ends_with_2_and_says_what_to_do() {
     let workspace = Workspace::indexed();
-    let refused = |arguments: &[&str], told: &[&str]| {
+    let refused = |arguments: &[&str], reported: &[&str]| {
         let ended = workspace.run(arguments);
         assert_eq!((ended.code, ended.text()), (Some(2), ""), "{arguments:?}: {}", ended.errors);
-        let all = told.iter().all(|told| ended.errors.contains(told));
+        let all = reported.iter().all(|reported| ended.errors.contains(reported));
         assert!(all && !ended.errors.contains('\u{1b}'), "{arguments:?}: {}", ended.errors);
     };
     for command in [&["index"][..], &["search", "needle"]] {
@@ -201,7 +201,7 @@ fn an_index_that_cannot_be_built_ends_with_2_and_says_what_to_do() {
         }
         refused(&[command, &["--root", "no/such"]].concat(), &["no/such"]);
     }
-    // Where no folder can be made.
+    // The index folder cannot be created here.
     refused(&["index", "--state-dir", "/proc/no/such"], &["CAPABILITY_MISSING", "--state-dir"]);
     assert!(!workspace.path("state").exists());
     refused(&["index", "../x"], &["leaves the root"]);
@@ -210,7 +210,7 @@ fn an_index_that_cannot_be_built_ends_with_2_and_says_what_to_do() {
 }
 
 #[test]
-fn files_over_the_limit_are_left_out_wherever_it_is_set() {
+fn files_over_the_limit_are_skipped_wherever_it_is_set() {
     let workspace = Workspace::new();
     workspace.write("short.txt", "needle\n");
     workspace.write("long.txt", "needle".repeat(10));
@@ -235,13 +235,13 @@ fn files_over_the_limit_are_left_out_wherever_it_is_set() {
 }
 
 #[test]
-fn a_search_tells_if_the_index_was_built_for_another_limit() {
+fn a_search_reports_if_the_index_was_built_for_another_limit() {
     let workspace = Workspace::indexed();
-    let told = ["of up to 134217728 bytes, but the limit is set to 50", "`pintle index`"];
+    let reported = ["of up to 134217728 bytes, but the limit is set to 50", "`pintle index`"];
     for how in [&[][..], &["--fresh"], &["--json"], &["--match=words"], &["-C1"]] {
         let ended = workspace.run(&[&["search", "needle", "--max-file-bytes=50"], how].concat());
         assert_eq!(ended.code, Some(0), "{how:?}: {}", ended.errors);
-        assert!(told.iter().all(|told| ended.errors.contains(told)), "{how:?}: {}", ended.errors);
+        assert!(reported.iter().all(|reported| ended.errors.contains(reported)), "{how:?}: {}", ended.errors);
         let ended = workspace.run(&[&["search", "needle"], how].concat());
         assert!(!ended.errors.contains("the limit is set to"), "{how:?}: {}", ended.errors);
     }
@@ -309,7 +309,7 @@ fn lines_around_hits_are_marked_and_gaps_are_shown() {
             "a.txt-one\na.txt:needle two\na.txt-three\n--\na.txt-five\na.txt:six needle, needle\na.txt-seven\n--\n\
              b/deep.rs:// Needle\nb/deep.rs-fn thread() {}\n--\nd.txt:a needle\n",
         ),
-        // Lines that lie around two hits are printed once.
+        // Lines that belong to two hits are printed once.
         (
             &["needle", "-C2", "-n", "-g", "a.txt"],
             "a.txt-1-one\na.txt:2:needle two\na.txt-3-three\na.txt-4-four\na.txt-5-five\n\
@@ -327,7 +327,7 @@ fn lines_around_hits_are_marked_and_gaps_are_shown() {
 }
 
 #[test]
-fn case_counts_and_words_are_whole_only_if_that_is_asked_for() {
+fn case_sensitivity_and_whole_words_follow_the_flags() {
     let workspace = Workspace::new();
     workspace.write("a.txt", "Needle\nneedle\nneedles\n");
     for is_indexed in [false, true] {
@@ -393,12 +393,12 @@ fn words_and_symbols_are_printed_with_their_lines_the_best_first() {
     assert_eq!(workspace.run(&["search", "thread", "--match=symbol", "--kind=struct"]).code, Some(1));
     let words = workspace.found(&["needle", "--match", "words"]);
     assert!(words.lines().any(|line| line == "d.txt:1:a needle"), "{words}");
-    let told = workspace.refused(&["thread", "--match=symbol", "--kind=funktion"]);
-    assert!(told.contains("funktion") && told.contains("function"), "{told}");
+    let reported = workspace.refused(&["thread", "--match=symbol", "--kind=funktion"]);
+    assert!(reported.contains("funktion") && reported.contains("function"), "{reported}");
 }
 
 #[test]
-fn json_is_what_the_tool_answers() {
+fn json_output_equals_the_answer_of_the_tool() {
     let workspace = Workspace::indexed();
     for (arguments, question) in [
         (&["needle"][..], json!({"query": "needle"})),
@@ -416,7 +416,7 @@ fn json_is_what_the_tool_answers() {
         (&["nowhere at all"], json!({"query": "nowhere at all"})),
     ] {
         let ended = workspace.run(&[&["search", "--json"], arguments].concat());
-        // The hint is looked for within a time, so a busy machine may leave it out of either.
+        // The hint has a time limit, so a busy machine may omit it from either answer.
         let without_hint = |mut answer: Value| {
             answer.as_object_mut().map(|answer| answer.remove("hint"));
             answer
@@ -433,19 +433,19 @@ fn json_is_what_the_tool_answers() {
 }
 
 #[test]
-fn json_that_is_cut_short_gives_a_cursor_that_the_tool_takes() {
+fn truncated_json_has_a_cursor_that_the_tool_accepts() {
     let workspace = Workspace::indexed();
-    let told = workspace.run(&["search", "--json", "needle", "-m", "1"]).json();
+    let reported = workspace.run(&["search", "--json", "needle", "-m", "1"]).json();
     let mut question = json!({"query": "needle", "top": 1});
     let mut answer = workspace.call("search", question.clone());
-    assert_eq!((&told["hits"], &told["truncated"]), (&answer["hits"], &json!(true)));
-    question["cursor"] = told["cursor"].clone();
+    assert_eq!((&reported["hits"], &reported["truncated"]), (&answer["hits"], &json!(true)));
+    question["cursor"] = reported["cursor"].clone();
     answer = workspace.call("search", question);
     assert_eq!(answer["hits"][0]["line"], json!(6), "{answer}");
 }
 
 #[test]
-fn a_search_ends_with_0_if_something_is_found_1_if_nothing_and_2_if_it_cannot_be_made() {
+fn a_search_exits_with_0_for_hits_1_for_none_and_2_for_an_error() {
     let workspace = Workspace::indexed();
     assert_eq!(workspace.run(&["search", "needle"]).code, Some(0));
     for arguments in
@@ -454,7 +454,7 @@ fn a_search_ends_with_0_if_something_is_found_1_if_nothing_and_2_if_it_cannot_be
         let ended = workspace.run(&[&["search"], arguments].concat());
         assert_eq!((ended.code, ended.text()), (Some(1), ""), "{arguments:?}: {}", ended.errors);
     }
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (&["-e", "("][..], "unclosed group"),
         (&["-e", "(", "--json"], "unclosed group"),
         (&["one\nneedle"], "line"),
@@ -469,11 +469,11 @@ fn a_search_ends_with_0_if_something_is_found_1_if_nothing_and_2_if_it_cannot_be
         (&[], "<QUERY>"),
     ] {
         let errors = workspace.refused(arguments);
-        assert!(errors.contains(told), "{arguments:?}: {errors}");
+        assert!(errors.contains(reported), "{arguments:?}: {errors}");
     }
 }
 
-/// Whatever the form of the output, the same question has the same answer.
+/// The same query has the same answer in every form of the output.
 #[test]
 fn what_the_tool_refuses_is_refused_in_every_form() {
     let workspace = Workspace::indexed();
@@ -488,7 +488,7 @@ fn what_the_tool_refuses_is_refused_in_every_form() {
 }
 
 #[test]
-fn what_the_index_cannot_know_is_said_on_standard_error_unless_the_root_was_walked() {
+fn standard_error_notes_what_the_index_may_miss_unless_the_root_was_walked() {
     let workspace = Workspace::indexed();
     for arguments in [&["needle"][..], &["needle", "--json"], &["needle", "-C1"], &["nowhere"]] {
         let ended = workspace.run(&[&["search"], arguments].concat());
@@ -520,15 +520,15 @@ fn a_changed_file_is_shown_as_it_is_now_and_a_removed_one_not_at_all() {
         assert_eq!(workspace.found(&[&["needle"], how].concat()), "a.txt:2:another needle\n", "{how:?}");
         let context = workspace.found(&[&["needle", "-C1"], how].concat());
         assert_eq!(context, "a.txt-1-zero\na.txt:2:another needle\n", "{how:?}");
-        let told = workspace.run(&[&["search", "needle", "--json"], how].concat()).json();
-        assert_eq!(told["hits"].as_array().map(Vec::len), Some(1), "{told}");
+        let reported = workspace.run(&[&["search", "needle", "--json"], how].concat()).json();
+        assert_eq!(reported["hits"].as_array().map(Vec::len), Some(1), "{reported}");
         assert_eq!(
-            (&told["total"], &told["hits"][0]["hash"]),
+            (&reported["total"], &reported["hits"][0]["hash"]),
             (&json!(1), &json!(hash("zero\nanother needle\n")))
         );
     }
     assert_eq!(workspace.run(&["search", "thread"]).code, Some(1));
-    // A folder in its place, a link in its place.
+    // A folder and then a link replace the file.
     fs::remove_file(workspace.path("a.txt")).expect("removes");
     fs::create_dir(workspace.path("a.txt")).expect("a folder");
     assert_eq!(workspace.run(&["search", "needle"]).code, Some(1));
@@ -539,7 +539,7 @@ fn a_changed_file_is_shown_as_it_is_now_and_a_removed_one_not_at_all() {
 }
 
 #[test]
-fn a_definition_that_is_gone_is_not_found() {
+fn a_removed_definition_is_not_found() {
     let workspace = Workspace::indexed();
     workspace.write("b/deep.rs", "nothing of it is left\n");
     for how in [&["--fresh"][..], &[], &["--json"]] {
@@ -548,15 +548,15 @@ fn a_definition_that_is_gone_is_not_found() {
     }
 }
 
-/// A line that came into a file after the build is either found, or the note tells how to find it.
+/// A line that was added to a file after the build is either found, or the note says how to find it.
 #[test]
-fn a_line_that_is_new_in_an_old_file_is_found_or_told_of() {
+fn a_line_that_is_new_in_an_old_file_is_found_or_the_note_says_how() {
     let workspace = Workspace::indexed();
     workspace.write("c.md", "a zebra came by\n");
     assert_eq!(workspace.found(&["zebra", "--fresh"]), "c.md:a zebra came by\n");
     let ended = workspace.run(&["search", "zebra"]);
-    let is_told = ended.errors.contains(NOTE) && ended.errors.contains("changed");
-    assert!(ended.code == Some(0) || is_told, "{:?} {}", ended.code, ended.errors);
+    let is_noted = ended.errors.contains(NOTE) && ended.errors.contains("changed");
+    assert!(ended.code == Some(0) || is_noted, "{:?} {}", ended.code, ended.errors);
 }
 
 #[test]
@@ -570,9 +570,9 @@ fn without_an_index_a_search_reads_the_files_and_says_how_to_get_one() {
         assert!(lines.len() == 1 && lines[0].contains("`pintle index`"), "{arguments:?}: {lines:?}");
         assert!(!ended.errors.contains(NOTE), "{arguments:?}: {}", ended.errors);
     }
-    let told = workspace.run(&["search", "needle", "--json"]).json();
+    let reported = workspace.run(&["search", "needle", "--json"]).json();
     assert_eq!(
-        (&told["indexed"], &told["generation"], &told["total"]),
+        (&reported["indexed"], &reported["generation"], &reported["total"]),
         (&json!(false), &json!(0), &json!(1))
     );
     assert_eq!(workspace.run(&["search", "absent"]).code, Some(1));
@@ -588,7 +588,7 @@ fn without_an_index_a_search_reads_the_files_and_says_how_to_get_one() {
 }
 
 #[test]
-fn one_call_of_search_reads_the_files_and_leaves_nothing_behind() {
+fn one_call_of_search_reads_the_files_and_writes_no_files() {
     let workspace = Workspace::new();
     workspace.write("a.rs", "fn needle() {}\n");
     let ended = workspace.run(&["call", "search", r#"{"query": "needle"}"#]);
@@ -599,7 +599,7 @@ fn one_call_of_search_reads_the_files_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_index_that_is_damaged_is_not_used_until_it_is_built_anew() {
+fn a_damaged_index_is_not_used_until_it_is_rebuilt() {
     let workspace = Workspace::indexed();
     let mut folders = vec![workspace.0.path().join("state")];
     while let Some(folder) = folders.pop() {
@@ -621,7 +621,7 @@ fn an_index_that_is_damaged_is_not_used_until_it_is_built_anew() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_reader_that_closes_the_pipe_early_is_no_failure() {
     let workspace = Workspace::new();
     workspace.write("a.txt", "a needle in a line that is repeated\n".repeat(20_000));
     workspace.index();
@@ -648,9 +648,9 @@ fn a_path_that_is_not_utf_8_is_printed_as_it_is() {
     let colored = workspace.run(&["search", "needle", "--color=always"]).output;
     assert!(colored.windows(8).any(|bytes| bytes == b"bad\xff.txt"), "{colored:?}");
     assert_eq!(workspace.run(&["search", "needle", "--heading"]).output, b"bad\xff.txt\na needle\n");
-    // JSON has no such text.
-    let told = workspace.run(&["search", "needle", "--json"]).json();
-    assert_eq!(told["hits"][0]["path"], json!("bad\u{fffd}.txt"));
+    // JSON cannot represent such a text.
+    let reported = workspace.run(&["search", "needle", "--json"]).json();
+    assert_eq!(reported["hits"][0]["path"], json!("bad\u{fffd}.txt"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! A search finds what ripgrep finds: the same lines and columns, in the order of paths and lines. Two differences:
-//! files with a NUL are not searched, and counted; and where ripgrep's column is too late, ours is right (`leftmost`).
+//! A search finds what ripgrep finds: the same lines and columns, in the order of paths and lines. There are two
+//! differences: files with a NUL are counted but not searched; and where ripgrep reports too late a column, Pintle
+//! reports the right one (`leftmost`).
 
 mod leftmost;
 mod patterns;
@@ -30,12 +31,12 @@ use crate::support::{Server, Setup, hash, hold_build_lock, pintle, random::Rando
 struct Hit {
     path: Vec<u8>,
     line: u64,
-    /// None if ripgrep does not tell.
+    /// None if ripgrep does not print it.
     column: Option<u64>,
     text: Vec<u8>,
 }
 
-/// The judge.
+/// The reference.
 fn ripgrep_path() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/ripgrep-15.1.0/bin/rg");
     assert!(path.is_file(), "ripgrep is not there to compare with; run scripts/ripgrep");
@@ -46,10 +47,10 @@ fn run(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).output().expect("runs")
 }
 
-/// What ripgrep finds, in order, in files without a NUL; `Err` if it refuses the pattern.
+/// The hits of ripgrep, in order, in files without a NUL; `Err` if it refuses the pattern.
 ///
-/// Of a match it looks for the column by searching once more, in another text than before. What matches only at the
-/// start or the end of a text may not be found again, and is printed without a column. Then no hit has one here.
+/// ripgrep finds the column of a match by a second search, in another text. A pattern that matches only at the start or
+/// the end of a text may not match again, and is printed without a column. In that case no hit has a column here.
 fn ripgrep(tree: &Tree, question: &Question) -> Result<Vec<Hit>, String> {
     match ripgrep_with(tree, question, true)? {
         Some(hits) => Ok(hits),
@@ -57,7 +58,7 @@ fn ripgrep(tree: &Tree, question: &Question) -> Result<Vec<Hit>, String> {
     }
 }
 
-/// None if a hit has no column although they are asked for.
+/// None if a hit has no column although columns were requested.
 fn ripgrep_with(tree: &Tree, question: &Question, has_columns: bool) -> Result<Option<Vec<Hit>>, String> {
     let mut command = Command::new(ripgrep_path());
     command.env_clear().current_dir(tree.root());
@@ -74,7 +75,7 @@ fn ripgrep_with(tree: &Tree, question: &Question, has_columns: bool) -> Result<O
         command.arg("-g").arg(glob);
     }
     let output = run(command.arg("-e").arg(&question.text));
-    // With --no-messages, only what is wrong with a pattern is told.
+    // With --no-messages, only errors in a pattern are printed.
     if output.status.code() == Some(2) && !output.stderr.is_empty() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
@@ -104,12 +105,12 @@ fn ripgrep_with(tree: &Tree, question: &Question, has_columns: bool) -> Result<O
         let line = parsed(number);
         hits.push(Hit { path: path.to_owned(), line, column, text: text.to_owned() });
     }
-    // Within a file they are in order.
+    // The hits of a file are in order.
     hits.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(Some(hits))
 }
 
-/// What follows ripgrep's remark that it ended its search of a file at a NUL, if there is one.
+/// The text after ripgrep's warning that it stopped searching a file at a NUL, if there is one.
 fn after_warning<'a>(tree: &Tree, text: &'a [u8]) -> Option<&'a [u8]> {
     let rests = tree.with_nul.iter().filter_map(|path| text.strip_prefix(path.as_slice()));
     let warning =
@@ -118,8 +119,8 @@ fn after_warning<'a>(tree: &Tree, text: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 fn split(text: &[u8], at: u8) -> (&[u8], &[u8]) {
-    let place = text.iter().position(|byte| *byte == at).expect("a hit has all its parts");
-    (&text[..place], &text[place + 1..])
+    let position = text.iter().position(|byte| *byte == at).expect("a hit has all its parts");
+    (&text[..position], &text[position + 1..])
 }
 
 fn parsed(number: &[u8]) -> u64 {
@@ -127,7 +128,7 @@ fn parsed(number: &[u8]) -> u64 {
     number.expect("a hit has a line and a column")
 }
 
-/// As `pintle search` prints them.
+/// The output of `pintle search` for these hits.
 fn printed(hits: &[Hit]) -> Vec<u8> {
     let mut all = Vec::new();
     for Hit { path, line, column, text } in hits {
@@ -149,18 +150,18 @@ fn index(tree: &Tree) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What answers.
+/// What answers a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Index,
-    /// The files, each of which is read.
+    /// The files: each one is read.
     Scan,
 }
 
 impl Source {
     const ALL: [Self; 2] = [Self::Index, Self::Scan];
 
-    /// The state folder: one with an index or one that is not there.
+    /// The state folder: one with an index, or one that does not exist.
     fn state(self, tree: &Tree) -> PathBuf {
         match self {
             Self::Index => tree.state(),
@@ -169,7 +170,7 @@ impl Source {
     }
 }
 
-/// What the command line prints; `Err` if it refuses the query.
+/// The output of the command line; `Err` if it refuses the query.
 fn command_line(
     tree: &Tree,
     source: Source,
@@ -210,7 +211,7 @@ fn lossy(text: &[u8]) -> String {
     text.chars().take(300).collect()
 }
 
-/// Where two outputs part.
+/// The first difference of two outputs.
 fn difference(expected: &[u8], found: &[u8]) -> String {
     let count = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
     let mut pairs = expected.split(|byte| *byte == b'\n').zip(found.split(|byte| *byte == b'\n'));
@@ -219,14 +220,14 @@ fn difference(expected: &[u8], found: &[u8]) -> String {
     format!("{} lines, not {}; first {other:?}, not {one:?}", count(found), count(expected))
 }
 
-/// What came of many searches.
+/// The results of many searches.
 #[derive(Default)]
 struct Tally {
     searches: AtomicUsize,
     with_hits: AtomicUsize,
     lines: AtomicUsize,
     refused: AtomicUsize,
-    /// Those in which a column of ripgrep's was too late.
+    /// The searches in which a column of ripgrep was too late.
     corrected: AtomicUsize,
     wrong: Mutex<Vec<String>>,
 }
@@ -278,7 +279,7 @@ impl Tally {
     }
 }
 
-/// Asks ripgrep, the index and the files, for every question.
+/// Runs every search with ripgrep, with the index and without it.
 fn compare(tree: &Tree, questions: &[Question], tally: &Tally) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -290,7 +291,7 @@ fn compare(tree: &Tree, questions: &[Question], tally: &Tally) {
                     let expected = ripgrep(tree, question);
                     let hits = expected.as_deref().unwrap_or_default();
                     let has_columns = hits.first().is_none_or(|hit| hit.column.is_some());
-                    // In the short form the files are asked some of the questions, of each case rule.
+                    // The short form searches without the index only for some of the queries, but for each case rule.
                     let is_scanned = number.is_multiple_of(rounds(3, 1));
                     for source in &Source::ALL[..1 + usize::from(is_scanned)] {
                         let source = *source;
@@ -303,21 +304,21 @@ fn compare(tree: &Tree, questions: &[Question], tally: &Tally) {
     });
 }
 
-/// The hard patterns.
+/// The difficult patterns.
 fn hard_questions() -> Vec<Question> {
     let literals = LITERALS.iter().map(|text| Question::literal(*text, CASES[0]));
     let expressions = EXPRESSIONS.iter().chain(REFUSED).map(|text| Question::regex(*text, CASES[0]));
     with_cases(&literals.chain(expressions).collect::<Vec<_>>())
 }
 
-/// Patterns from a tree's own text.
+/// Patterns from the text of a tree.
 fn own_questions(tree: &Tree, seed: u64, count: usize) -> Vec<Question> {
     let mut generator = Generator { random: Random::new(seed), texts: &tree.texts };
     let questions: Vec<Question> = (0..count).map(|_| generator.question(CASES[0])).collect();
     with_cases(&questions)
 }
 
-/// Each with each case rule in the long form, and each with one in turn in the short one; some as words.
+/// The long form has each query with each case rule, the short form each with one rule in turn; some match whole words.
 fn with_cases(questions: &[Question]) -> Vec<Question> {
     let cases_of = |number: usize| if rounds(0, 1) == 1 { &CASES[..] } else { &CASES[number % 4..][..1] };
     let numbered = questions.iter().enumerate();
@@ -336,7 +337,7 @@ fn serve(tree: &Tree) -> Server {
     server
 }
 
-/// A server on a tree that has no index, and cannot build one as long as the lock is held.
+/// A server for a tree without an index. It cannot build one as long as the lock is held.
 fn serve_without_index(tree: &Tree) -> (Server, File) {
     let state = Source::Scan.state(tree);
     let lock = hold_build_lock(&tree.root(), &state);
@@ -359,7 +360,7 @@ fn arguments(question: &Question, top: usize) -> Value {
     arguments
 }
 
-/// Follows the pages of a search to their end, and checks what each says of the whole.
+/// Follows the pages of a search to the end, and checks the counts of each.
 fn all_pages(server: &mut Server, question: &Question, top: usize, total: usize) -> Vec<Value> {
     let mut hits = Vec::new();
     let mut arguments = arguments(question, top);
@@ -371,15 +372,15 @@ fn all_pages(server: &mut Server, question: &Question, top: usize, total: usize)
         hits.extend(of_page);
         assert_eq!(page["truncated"], json!(!is_last), "{question:?}: {} of {total} hits", hits.len());
         if is_last {
-            let told = (&page["total"], page.get("atLeast"), page.get("cursor"));
-            assert_eq!(told, (&json!(total), None, None), "{question:?}: the last page");
+            let reported = (&page["total"], page.get("atLeast"), page.get("cursor"));
+            assert_eq!(reported, (&json!(total), None, None), "{question:?}: the last page");
             return hits;
         }
         assert_eq!(page.get("total"), None, "{question:?}: what a full page has ended has no total");
-        let told = page["atLeast"].as_u64().expect("how many at least") as usize;
+        let reported = page["atLeast"].as_u64().expect("how many at least") as usize;
         assert!(
-            (hits.len() + 1..=total).contains(&told),
-            "{question:?}: {told} of {total} after {}",
+            (hits.len() + 1..=total).contains(&reported),
+            "{question:?}: {reported} of {total} after {}",
             hits.len()
         );
         assert!(page["cursor"].is_string(), "{question:?}: more hits, and no cursor: {page}");
@@ -387,7 +388,7 @@ fn all_pages(server: &mut Server, question: &Question, top: usize, total: usize)
     }
 }
 
-/// How many lines of which files ripgrep counts.
+/// The lines and files that ripgrep counts.
 fn ripgrep_counts(hits: &[Hit]) -> Value {
     let of_files = hits.chunk_by(|one, next| one.path == next.path);
     let counts = of_files
@@ -395,7 +396,7 @@ fn ripgrep_counts(hits: &[Hit]) -> Value {
     counts.take(1000).collect()
 }
 
-/// Asks the tool, page by page and for numbers alone, for what ripgrep finds.
+/// Compares the tool with ripgrep, page by page and with counts only.
 fn compare_pages(server: &mut Server, tree: &Tree, question: &Question, top: usize) {
     match ripgrep(tree, question) {
         Err(_) => {
@@ -421,15 +422,15 @@ fn compare_pages(server: &mut Server, tree: &Tree, question: &Question, top: usi
             for (hit, expected) in hits.iter().zip(&expected) {
                 let path = String::from_utf8_lossy(&expected.path);
                 let column = expected.column.map_or(hit["column"].clone(), |column| json!(column));
-                let place = json!([path, expected.line, column, expected.line]);
+                let position = json!([path, expected.line, column, expected.line]);
                 let found = json!([hit["path"], hit["line"], hit["column"], hit["endLine"]]);
-                assert_eq!(found, place, "{question:?}");
+                assert_eq!(found, position, "{question:?}");
             }
         }
     }
 }
 
-/// How many patterns a tree is asked for.
+/// The number of patterns for each tree.
 fn patterns_for_each_tree() -> usize {
     rounds(50, 400)
 }
@@ -445,7 +446,7 @@ fn search_has_exactly_ripgreps_hits_on_real_trees() {
             compare(&tree, &hard_questions(), &tally);
         }
         let tally = tally.finish(name);
-        // Most of them are in the tree.
+        // Most of them occur in the tree.
         assert!(tally.with_hits.load(Ordering::Relaxed) * 2 > questions.len(), "hardly anything was found");
         let mut server = serve(&tree);
         let (mut scanning, _lock) = serve_without_index(&tree);
@@ -465,9 +466,9 @@ fn search_has_exactly_ripgreps_hits_on_real_trees() {
 }
 
 #[test]
-fn search_has_exactly_ripgreps_hits_on_a_nasty_tree() {
+fn search_has_exactly_ripgreps_hits_on_a_difficult_tree() {
     for (name, is_repository) in [("a repository", true), ("a plain folder", false)] {
-        let tree = Tree::nasty(is_repository, is_repository);
+        let tree = Tree::difficult(is_repository, is_repository);
         index(&tree);
         let tally = Tally::default();
         if is_repository {
@@ -481,9 +482,9 @@ fn search_has_exactly_ripgreps_hits_on_a_nasty_tree() {
     }
 }
 
-/// Once the judge finds it too, nothing needs to be corrected any more.
+/// When ripgrep finds this match too, the correction is no longer needed.
 #[test]
-fn the_column_is_that_of_the_first_match_where_ripgrep_tells_of_a_later_one() {
+fn the_column_is_that_of_the_first_match_where_ripgrep_reports_a_later_one() {
     let tree = Tree::new(|root| std::fs::write(root.join("a.txt"), "zabb\n").expect("writes"));
     index(&tree);
     let question = Question::regex(".bb|b", CASES[1]);
@@ -498,11 +499,11 @@ fn the_column_is_that_of_the_first_match_where_ripgrep_tells_of_a_later_one() {
 }
 
 #[test]
-fn search_leaves_out_files_with_a_nul_and_counts_them() {
-    let tree = Tree::nasty(true, false);
+fn search_skips_files_with_a_nul_and_counts_them() {
+    let tree = Tree::difficult(true, false);
     let (scanning, _lock) = serve_without_index(&tree);
     for mut server in [serve(&tree), scanning] {
-        // A page that is full would end a scan.
+        // A full page would end a scan early.
         let page = server.result("search", json!({"query": "nowhere to be found"}));
         assert_eq!(page["coverage"]["skipped"]["binary"], json!(tree.with_nul.len()), "{}", page["coverage"]);
         assert_eq!(page["coverage"]["complete"], json!(true), "{}", page["coverage"]);
@@ -514,15 +515,15 @@ fn search_leaves_out_files_with_a_nul_and_counts_them() {
 }
 
 #[test]
-fn search_pages_have_ripgreps_hits_in_order_and_the_last_knows_the_total() {
-    let tree = Tree::nasty(true, false);
-    see_pages(&tree, serve(&tree), &[7, 1]);
+fn search_pages_have_ripgreps_hits_in_order_and_the_last_has_the_total() {
+    let tree = Tree::difficult(true, false);
+    check_pages(&tree, serve(&tree), &[7, 1]);
     // Each page of a scan walks the tree.
     let (scanning, _lock) = serve_without_index(&tree);
-    see_pages(&tree, scanning, &[70]);
+    check_pages(&tree, scanning, &[70]);
 }
 
-fn see_pages(tree: &Tree, mut server: Server, small: &[usize]) {
+fn check_pages(tree: &Tree, mut server: Server, small: &[usize]) {
     let mut questions = vec![
         Question::literal("needle", CASES[0]),
         Question::literal("needle in ", CASES[1]),
@@ -535,7 +536,7 @@ fn see_pages(tree: &Tree, mut server: Server, small: &[usize]) {
         Question::regex("(", CASES[0]),
         Question::regex(r"a\nb", CASES[0]),
     ];
-    // A whole number of pages, and one more or less.
+    // Exactly some full pages, and one hit more or less.
     let expected = ripgrep(tree, &Question::literal("needle", CASES[0])).expect("hits");
     let large = [expected.len() - 1, expected.len(), expected.len() + 1, 1000];
     for top in small.iter().chain(&large) {
@@ -545,7 +546,7 @@ fn see_pages(tree: &Tree, mut server: Server, small: &[usize]) {
     for question in &questions {
         compare_pages(&mut server, tree, question, small[0]);
     }
-    // Each hit has the hash of its file as it lies there.
+    // Each hit has the hash of its file on the disk.
     let page = server.result("search", json!({"query": "needle", "top": 1000}));
     for hit in page["hits"].as_array().expect("hits") {
         let path = hit["path"].as_str().expect("a path");
@@ -558,7 +559,7 @@ fn see_pages(tree: &Tree, mut server: Server, small: &[usize]) {
 }
 
 #[test]
-fn search_globs_mean_what_ripgreps_mean() {
+fn search_globs_select_the_same_files_as_in_ripgrep() {
     let paths = [
         "a/x.c",
         "a/y.h",
@@ -734,7 +735,7 @@ fn search_globs_mean_what_ripgreps_mean() {
         compare_pages(&mut scanning, &tree, question, 1000);
     }
     scanning.finish();
-    // Unlike in ripgrep, a folder stands for all that lies in it.
+    // Unlike in ripgrep, a folder stands for all files in it.
     for (glob, same) in [
         ("/", "**"),
         ("src", "/src/**"),
@@ -798,15 +799,16 @@ fn lines_around_hits_are_printed_byte_for_byte_as_ripgrep_prints_them() {
             let lines =
                 |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
             let (theirs, ours) = (lines(&theirs), lines(&ours));
-            let place = theirs.iter().zip(&ours).position(|(theirs, ours)| theirs != ours);
+            let position = theirs.iter().zip(&ours).position(|(theirs, ours)| theirs != ours);
             let shown = |lines: &[Vec<u8>]| {
-                place
-                    .map(|place| String::from_utf8_lossy(&lines[place]).chars().take(200).collect::<String>())
+                position.map(|position| {
+                    String::from_utf8_lossy(&lines[position]).chars().take(200).collect::<String>()
+                })
             };
             assert_eq!(
                 (shown(&ours), ours.len()),
                 (shown(&theirs), theirs.len()),
-                "{count} {look:?} line {place:?}"
+                "{count} {look:?} line {position:?}"
             );
             assert!(theirs.len() > 2000);
         }

@@ -1,5 +1,5 @@
-//! Searches see what is there now: each edit through the tools when its reply arrives, each edit from outside soon
-//! after, and what happened while nobody looked.
+//! Searches see the current files (read-your-writes): each edit through the tools when its reply arrives, each edit
+//! from outside soon after, and the changes that were made while no server was running.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,13 +15,13 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    search_tools::{World, paths, places, search},
+    search_tools::{World, paths, positions, search},
     support::{Server, hash, random::Random, rounds, wait_until},
 };
 
 const LIMIT: usize = 20_000;
 
-/// A file as it ought to be: a function in each line, some with much behind it.
+/// The expected content of a file: a function in each line, some with a long comment.
 #[derive(Clone, Default)]
 struct Model {
     lines: Vec<(String, bool)>,
@@ -47,7 +47,7 @@ impl Model {
     }
 }
 
-/// What there is, and a server that is told to change it.
+/// The expected files, and a server that edits them.
 struct Edits {
     world: World,
     server: Server,
@@ -73,7 +73,7 @@ impl Edits {
         !is_ignored && !file.is_binary && file.bytes().len() <= LIMIT
     }
 
-    /// A path where nothing is, and the same by another way.
+    /// A path at which no file exists, as given to the server, and its resolved path.
     fn new_path(&mut self) -> (String, String) {
         let word = self.random.word();
         let (given, real) = match self.random.below(8) {
@@ -89,7 +89,7 @@ impl Edits {
         (given, real)
     }
 
-    /// A file that is there, by one of its ways.
+    /// An existing file, by one of its paths, and its resolved path.
     fn some_file(&mut self) -> (String, String) {
         let number = self.random.below(self.files.len());
         let real = self.files.keys().nth(number).expect("a file").clone();
@@ -104,7 +104,7 @@ impl Edits {
         hash(self.files[path].bytes())
     }
 
-    /// Asserts that a word is at the end of a file's lines, or anywhere it must be, and nowhere else, in all modes.
+    /// Asserts that a search finds the word at exactly this line, or nowhere, in all modes.
     fn check(&mut self, word: &str, at: Option<(&str, usize)>, what: &str) {
         let at = at.filter(|(path, _)| self.is_searched(path));
         for (how, query) in [
@@ -115,7 +115,7 @@ impl Edits {
         ] {
             let answer = search(&mut self.server, how, &query);
             let hits = answer["hits"].as_array().expect("hits").iter();
-            // A symbol's name may be near to another.
+            // A search for a symbol also finds similar names.
             let hits: Vec<&Value> =
                 hits.filter(|hit| how != "symbol" || hit["name"] == json!(word)).collect();
             match at {
@@ -157,11 +157,11 @@ impl Edits {
                     return;
                 }
                 let arguments = json!({"path": given, "hash": self.hash_of(&real), "content": Model::line(&word, is_long)});
-                let told = self.server.result("text.append", arguments);
+                let reported = self.server.result("text.append", arguments);
                 let model = self.files.get_mut(&real).expect("a file");
                 model.lines.push((word.clone(), is_long));
                 let count = model.lines.len();
-                assert_eq!(told["hash"], json!(self.hash_of(&real)));
+                assert_eq!(reported["hash"], json!(self.hash_of(&real)));
                 self.check(&word, Some((&real, count)), &format!("round {round}: append to {given}"));
             }
             3 | 4 => {
@@ -172,7 +172,7 @@ impl Edits {
                 }
                 let number = self.random.below(model.lines.len());
                 let (old, was_long) = model.lines[number].clone();
-                // The hash is the one that a search gives, where one is.
+                // The hash is taken from a search, where a search finds the file.
                 let hit = search(&mut self.server, "literal", &old)["hits"][0]["hash"].clone();
                 let guard = if hit.is_null() { json!(self.hash_of(&real)) } else { hit };
                 let (old_line, new_line) = (Model::line(&old, was_long), Model::line(&word, is_long));
@@ -181,17 +181,17 @@ impl Edits {
                     let arguments = json!({
                         "path": given, "hash": guard, "lines": [line, line + 1], "old": old_line, "new": new_line,
                     });
-                    let told = self.server.result("text.replace", arguments);
+                    let reported = self.server.result("text.replace", arguments);
                     self.files.get_mut(&real).expect("a file").lines[number] = (word.clone(), is_long);
-                    assert_eq!(told["hash"], json!(self.hash_of(&real)));
+                    assert_eq!(reported["hash"], json!(self.hash_of(&real)));
                     self.check(&old, None, &format!("round {round}: replace in {given}, the old"));
                 } else {
                     let arguments = json!({
                         "path": given, "hash": guard, "line": line, "anchor": old_line, "content": new_line,
                     });
-                    let told = self.server.result("text.insert", arguments);
+                    let reported = self.server.result("text.insert", arguments);
                     self.files.get_mut(&real).expect("a file").lines.insert(number, (word.clone(), is_long));
-                    assert_eq!(told["hash"], json!(self.hash_of(&real)));
+                    assert_eq!(reported["hash"], json!(self.hash_of(&real)));
                     self.check(
                         &old,
                         Some((&real, line + 1)),
@@ -204,11 +204,11 @@ impl Edits {
                 let (given, real) = self.some_file();
                 let (to_given, to) = self.new_path();
                 let arguments = json!({"path": given, "hash": self.hash_of(&real), "to": to_given});
-                let told = self.server.result("file.move", arguments);
+                let reported = self.server.result("file.move", arguments);
                 let model = self.files.remove(&real).expect("a file");
                 let first = model.lines.first().map(|(word, _)| word.clone());
                 self.files.insert(to.clone(), model);
-                assert_eq!(told["hash"], json!(self.hash_of(&to)));
+                assert_eq!(reported["hash"], json!(self.hash_of(&to)));
                 if let Some(first) = first {
                     self.check(&first, Some((&to, 1)), &format!("round {round}: move {given} to {to_given}"));
                 }
@@ -225,7 +225,7 @@ impl Edits {
         }
     }
 
-    /// Asserts that the whole is as it ought to be.
+    /// Asserts that all files and all hits are as expected.
     fn check_all(&mut self) {
         let mut expected = Vec::new();
         for (path, file) in &self.files {
@@ -234,7 +234,7 @@ impl Edits {
             }
         }
         let answer = search(&mut self.server, "literal", "fn ");
-        let found = places(&answer);
+        let found = positions(&answer);
         assert_eq!(found, expected[..expected.len().min(1000)]);
         for (path, file) in &self.files {
             assert!(fs::read(self.world.at(path)).expect("there") == file.bytes(), "{path}");
@@ -247,10 +247,10 @@ fn base64(bytes: &[u8]) -> String {
     let mut text = String::new();
     for three in bytes.chunks(3) {
         let number =
-            (0..3).fold(0, |sum, place| sum << 8 | u32::from(three.get(place).copied().unwrap_or(0)));
-        for place in 0..4 {
-            let letter = LETTERS[(number >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= three.len() { char::from(letter) } else { '=' });
+            (0..3).fold(0, |sum, position| sum << 8 | u32::from(three.get(position).copied().unwrap_or(0)));
+        for position in 0..4 {
+            let letter = LETTERS[(number >> (18 - 6 * position) & 63) as usize];
+            text.push(if position <= three.len() { char::from(letter) } else { '=' });
         }
     }
     text
@@ -261,7 +261,7 @@ fn every_edit_through_the_tools_is_searchable_when_its_reply_arrives() {
     let mut edits = Edits::new(11);
     for round in 0..rounds(100, 1000) {
         edits.edit(round);
-        // With a refresh now and then, what was laid over the index becomes part of it.
+        // An occasional refresh merges the overlay into the index.
         if round % 37 == 36 {
             edits.server.result("index_build", json!({}));
             edits.check_all();
@@ -274,7 +274,7 @@ fn every_edit_through_the_tools_is_searchable_when_its_reply_arrives() {
 }
 
 #[test]
-fn edits_are_seen_also_when_the_index_is_refreshed_in_between_by_another() {
+fn edits_are_also_seen_when_another_process_refreshes_the_index_in_between() {
     let mut edits = Edits::new(12);
     for round in 0..rounds(20, 300) {
         edits.edit(round);
@@ -288,7 +288,7 @@ fn edits_are_seen_also_when_the_index_is_refreshed_in_between_by_another() {
 }
 
 #[test]
-fn a_file_that_becomes_binary_or_too_large_is_found_no_more_and_comes_back() {
+fn a_file_that_becomes_binary_or_too_large_is_no_longer_found_until_it_changes_back() {
     let world = World::of(&[("a.rs", "fn needle() {}\n"), ("b.rs", "fn needle() {}\n")]);
     let mut server = world.setup().args(["--max-file-bytes", "20000"]).start();
     server.result("index_build", json!({}));
@@ -320,7 +320,7 @@ fn a_file_that_becomes_binary_or_too_large_is_found_no_more_and_comes_back() {
 }
 
 #[test]
-fn rules_written_through_the_tools_count_at_once() {
+fn rules_written_through_the_tools_apply_at_once() {
     let world = World::of(&[("a.txt", "needle\n"), ("b.txt", "needle\n"), ("sub/c.txt", "needle\n")]);
     let mut server = world.built();
     let made = server.result("file.create", json!({"path": ".ignore", "content": "b.txt\n"}));
@@ -339,10 +339,10 @@ fn rules_written_through_the_tools_count_at_once() {
     server.finish();
 }
 
-/// The promise is a second; a busy machine has some more.
+/// The promise is one second; a busy machine may take longer.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Waits until something is seen as it ought to be.
+/// Waits until a look returns the expected value.
 fn seen_soon<T: PartialEq + Debug>(expected: &T, what: &str, mut look: impl FnMut() -> T) {
     let deadline = Instant::now() + SOON;
     loop {
@@ -354,20 +354,20 @@ fn seen_soon<T: PartialEq + Debug>(expected: &T, what: &str, mut look: impl FnMu
     }
 }
 
-/// Waits until a search finds the word in exactly these places.
+/// Waits until a search finds the word at exactly these positions.
 fn sees(server: &mut Server, word: &str, expected: &[(&str, u64)], what: &str) {
     let expected: Vec<(String, u64)> =
         expected.iter().map(|(path, line)| ((*path).to_owned(), *line)).collect();
-    seen_soon(&expected, &format!("{what}: {word}"), || places(&search(server, "literal", word)));
-    // What one search has seen, all others see.
+    seen_soon(&expected, &format!("{what}: {word}"), || positions(&search(server, "literal", word)));
+    // What one search has seen, all later searches see.
     let (start, end) = word.split_at(word.len() - 1);
-    assert_eq!(places(&search(server, "regex", &format!("{start}[{end}]"))), expected, "{what}: regex");
+    assert_eq!(positions(&search(server, "regex", &format!("{start}[{end}]"))), expected, "{what}: regex");
     let files: BTreeSet<String> = expected.into_iter().map(|(path, _)| path).collect();
     let found: BTreeSet<String> = paths(&search(server, "words", word)).into_iter().collect();
     assert_eq!(found, files, "{what}: words");
 }
 
-/// Saves as editors do.
+/// Saves a file as editors do.
 fn save_by_rename(path: &Path, content: &str) {
     let beside = path.with_extension("swp~");
     fs::write(&beside, content).expect("writes");
@@ -427,7 +427,7 @@ fn edits_from_outside_are_seen() {
     sees(&mut server, "middle", &[], "moved out of the root");
     fs::write(world.path("away/c.txt"), "outside\n").expect("writes");
     fs::write(world.path("away/deep/more.txt"), "outside\n").expect("writes");
-    sees(&mut server, "outside", &[], "written where nobody looks");
+    sees(&mut server, "outside", &[], "written outside the watched files");
     fs::rename(world.path("away"), world.at("back")).expect("renames");
     sees(&mut server, "outside", &[("back/c.txt", 1), ("back/deep/more.txt", 1)], "moved into the root");
     world.write("back/deep/more.txt", "inside\n");
@@ -444,9 +444,9 @@ fn edits_from_outside_are_seen() {
 }
 
 #[test]
-fn a_change_that_keeps_size_and_time_is_seen_by_a_server_that_watches_and_is_not_lost_again() {
+fn a_watching_server_sees_a_change_that_keeps_size_and_time_and_does_not_lose_it() {
     let world = World::of(&[("a.txt", "first words\n"), ("b.txt", "other\n")]);
-    // Long enough ago that the time tells the version.
+    // The time is long enough ago to identify the version.
     let then = SystemTime::now() - Duration::from_secs(1000);
     set_modified(&world.at("a.txt"), then);
     let mut server = world.built();
@@ -457,7 +457,7 @@ fn a_change_that_keeps_size_and_time_is_seen_by_a_server_that_watches_and_is_not
     assert_eq!(modified(&world.at("a.txt")), time);
     sees(&mut server, "later", &[("a.txt", 1)], "the time set back");
     sees(&mut server, "first", &[], "the time set back");
-    // New rules let the whole root be looked at again.
+    // New rules make the server check the complete root again.
     world.write(".ignore", "b.txt\n");
     sees(&mut server, "other", &[], "new rules");
     sees(&mut server, "later", &[("a.txt", 1)], "the time set back, and then new rules");
@@ -467,7 +467,7 @@ fn a_change_that_keeps_size_and_time_is_seen_by_a_server_that_watches_and_is_not
     server.finish();
 }
 
-/// A word of letters alone for each number, none of which begins another.
+/// A word of letters for each number. None is a prefix of another.
 fn unique(number: usize) -> String {
     let letters = number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect::<String>();
     format!("unique{letters}x")
@@ -498,7 +498,7 @@ fn thousands_of_files_at_once_are_seen() {
     server.finish();
 }
 
-/// Waits until exactly these files are searched.
+/// Waits until exactly these files are searchable.
 fn searched(server: &mut Server, expected: &[&str], what: &str) {
     let expected: Vec<String> = expected.iter().map(|path| (*path).to_owned()).collect();
     seen_soon(&expected, what, || paths(&search(server, "literal", "needle")));
@@ -518,7 +518,7 @@ fn what_is_ignored_follows_the_rules_whenever_they_change() {
     world.write(".ignore", "sub/\n");
     searched(&mut server, &[".hidden.txt", "a.txt", "b.log", "deep/er/e.log"], ".ignore is there");
     fs::remove_file(world.at(".ignore")).expect("removes");
-    searched(&mut server, &all, ".ignore is gone");
+    searched(&mut server, &all, ".ignore is removed");
     let init = Command::new("git").args(["init", "-q"]).arg(world.root()).output();
     if !init.is_ok_and(|init| init.status.success()) {
         fs::create_dir_all(world.at(".git/info")).expect("a folder");
@@ -537,10 +537,10 @@ fn what_is_ignored_follows_the_rules_whenever_they_change() {
     searched(
         &mut server,
         &[".hidden.txt", "a.txt", "deep/er/e.log", "sub/c.log", "sub/d.txt"],
-        ".gitignore gone",
+        ".gitignore removed",
     );
     fs::remove_file(world.at("sub/.gitignore")).expect("removes");
-    searched(&mut server, &[".hidden.txt", "a.txt", "deep/er/e.log", "sub/c.log"], "sub/.gitignore gone");
+    searched(&mut server, &[".hidden.txt", "a.txt", "deep/er/e.log", "sub/c.log"], "sub/.gitignore removed");
     fs::remove_dir_all(world.at(".git")).expect("removes");
     searched(
         &mut server,
@@ -551,9 +551,9 @@ fn what_is_ignored_follows_the_rules_whenever_they_change() {
     searched(
         &mut server,
         &[".hidden.txt", "a.txt", "b.log", "sub/c.log", "sub/d.txt"],
-        ".rgignore saved anew",
+        ".rgignore saved again",
     );
-    // What happens in an ignored folder meanwhile is seen when it is ignored no more.
+    // Changes in an ignored folder are seen once it is no longer ignored.
     world.write("deep/new.txt", "needle\n");
     fs::remove_dir_all(world.at("deep/er")).expect("removes");
     searched(
@@ -563,7 +563,7 @@ fn what_is_ignored_follows_the_rules_whenever_they_change() {
     );
     fs::remove_file(world.at(".rgignore")).expect("removes");
     let expected = [".hidden.txt", "a.txt", "b.log", "deep/new.txt", "sub/c.log", "sub/d.txt"];
-    searched(&mut server, &expected, ".rgignore gone");
+    searched(&mut server, &expected, ".rgignore removed");
     world.write("deep/late.txt", "needle\n");
     let expected =
         [".hidden.txt", "a.txt", "b.log", "deep/late.txt", "deep/new.txt", "sub/c.log", "sub/d.txt"];
@@ -572,7 +572,7 @@ fn what_is_ignored_follows_the_rules_whenever_they_change() {
 }
 
 #[test]
-fn gits_own_rules_count_however_slowly_they_come_to_be() {
+fn the_rules_of_git_apply_however_slowly_they_are_created() {
     let world = World::of(&[("a.txt", "needle\n"), ("b.txt", "needle\n")]);
     let mut server = world.built();
     searched(&mut server, &["a.txt", "b.txt"], "no rules");
@@ -588,7 +588,7 @@ fn gits_own_rules_count_however_slowly_they_come_to_be() {
 }
 
 #[test]
-fn the_rules_of_a_repository_inside_count_whenever_they_change() {
+fn the_rules_of_a_nested_repository_apply_whenever_they_change() {
     let world =
         World::of(&[("in/a.txt", "needle\n"), ("in/b.txt", "needle\n"), ("in/.gitignore", "b.txt\n")]);
     let mut server = world.built();
@@ -624,19 +624,19 @@ fn a_server_that_starts_sees_what_has_changed_while_none_was_running() {
     world.write("new/n.txt", "new needle\n");
     let expected =
         [("changed.txt", 2), ("elsewhere/x.txt", 1), ("new/n.txt", 1), ("same.txt", 1), ("turn", 1)];
-    // At the first search already, for nothing has happened since the start.
+    // The first search sees the changes, since nothing has happened after the start.
     let mut server = world.start();
     for (how, query) in [("literal", "needle"), ("regex", "nee.le")] {
         let expected: Vec<_> =
             expected.iter().map(|(path, line)| ((*path).to_owned(), *line as u64)).collect();
-        assert_eq!(places(&search(&mut server, how, query)), expected, "{how}");
+        assert_eq!(positions(&search(&mut server, how, query)), expected, "{how}");
     }
     assert_eq!(search(&mut server, "words", "needle")["total"], json!(5));
     assert_eq!(search(&mut server, "words", "gone")["total"], json!(0));
     let status = server.result("index_status", json!({}));
     assert!(status["pending"].as_u64().is_some_and(|pending| pending > 0), "{status}");
     let built = server.result("index_build", json!({}));
-    // Those that changed, came or were turned, and the rules themselves.
+    // The files that changed, are new or changed their type, and the rules themselves.
     assert_eq!((&built["read"], &built["removed"]), (&json!(5), &json!(4)), "{built}");
     let status = server.result("index_status", json!({}));
     assert_eq!(status["pending"], json!(0), "{status}");
@@ -678,8 +678,8 @@ fn one_server_answers_while_another_builds() {
         world.write(&format!("{}/{number}.rs", number % 7), format!("{lines}// needle\n"));
     }
     let (mut builder, mut seeker) = (world.built(), world.start());
-    let whole = search(&mut seeker, "literal", "needle")["hits"].clone();
-    assert_eq!(whole.as_array().map(Vec::len), Some(200));
+    let complete = search(&mut seeker, "literal", "needle")["hits"].clone();
+    assert_eq!(complete.as_array().map(Vec::len), Some(200));
     let is_done = AtomicBool::new(false);
     let mut searches = 0;
     std::thread::scope(|scope| {
@@ -690,16 +690,19 @@ fn one_server_answers_while_another_builds() {
             is_done.store(true, Ordering::Release);
         });
         while !is_done.load(Ordering::Acquire) {
-            assert_eq!(search(&mut seeker, "literal", "needle")["hits"], whole);
+            assert_eq!(search(&mut seeker, "literal", "needle")["hits"], complete);
             let made = format!("made_{searches}");
             seeker.result("file.create", json!({"path": format!("made/{searches}.txt"), "content": made}));
-            assert_eq!(places(&search(&mut seeker, "literal", &made)), [(format!("made/{searches}.txt"), 1)]);
+            assert_eq!(
+                positions(&search(&mut seeker, "literal", &made)),
+                [(format!("made/{searches}.txt"), 1)]
+            );
             let answer = search(&mut seeker, "symbol", "function_7_7");
             assert_eq!(answer["hits"][0]["path"], json!("0/7.rs"), "{answer}");
             searches += 1;
         }
     });
-    assert!(searches > 0, "nobody has searched");
+    assert!(searches > 0, "no search was made");
     println!("{searches} searches while builds went on");
     let made = search(&mut builder, "literal", "made_");
     assert_eq!(made["total"], json!(searches));
@@ -716,12 +719,12 @@ fn an_index_that_another_process_refreshes_is_never_called_damaged() {
             format!("fn function_{number}() {{}} // needle\n"),
         );
     }
-    // What has changed since the index was built is read between opening the index and asking it for words: the longer
-    // that takes, the more refreshes fall in between.
+    // The files that have changed since the build are read between opening the index and searching it for words: the
+    // longer that takes, the more refreshes happen in between.
     let lines = (0..rounds(12_000, 60_000)).map(|line| format!("changed line number {line}\n"));
     world.write("large.txt", lines.collect::<String>());
     world.built().finish();
-    // In the suite as many refreshes as merge segments several times; in the long form ten minutes of them.
+    // The short form makes enough refreshes to merge segments several times; the long form makes them for ten minutes.
     let until = Instant::now() + Duration::from_secs(if rounds(0, 1) == 1 { 600 } else { 0 });
     let (is_done, refreshes) = (AtomicBool::new(false), AtomicUsize::new(0));
     let mut searches = 0_u64;
@@ -758,7 +761,7 @@ fn an_index_that_another_process_refreshes_is_never_called_damaged() {
     println!("{searches} searches, {} refreshes", refreshes.into_inner());
 }
 
-/// Says that it is over, even if that is because something has failed.
+/// Sets the flag when it is dropped, also after a failure.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -768,7 +771,7 @@ impl Drop for Stop<'_> {
 }
 
 #[test]
-fn git_rules_count_as_soon_as_there_is_a_repository_of_jujutsu() {
+fn git_rules_apply_as_soon_as_there_is_a_repository_of_jujutsu() {
     let world = World::of(&[(".gitignore", "b\n"), ("a", "needle\n"), ("b", "needle\n")]);
     let mut server = world.built();
     assert_eq!(paths(&search(&mut server, "literal", "needle")), ["a", "b"]);

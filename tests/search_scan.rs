@@ -1,11 +1,11 @@
-//! A search answers at once: without an index it reads the files, and an index comes by itself.
+//! A search answers at once: without an index it reads the files, and an index is built automatically.
 
 use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 
 use crate::{
-    search_tools::{World, assert_refused, names, paths, places, search},
+    search_tools::{World, assert_refused, names, paths, positions, search},
     support::{Server, Setup, hash, hold_build_lock, pintle, request, rounds, run, skip, wait_until},
 };
 
@@ -27,7 +27,7 @@ fn status(server: &mut Server) -> Value {
     server.result("index_status", json!({}))
 }
 
-/// Waits until an index is there with all its parts.
+/// Waits until the index is complete.
 fn wait_for_index(server: &mut Server) {
     wait_until("the index is complete", || {
         let status = status(server);
@@ -37,14 +37,14 @@ fn wait_for_index(server: &mut Server) {
 }
 
 #[test]
-fn the_first_search_reads_the_files_and_the_index_comes_by_itself() {
+fn the_first_search_reads_the_files_and_starts_a_build_of_the_index() {
     let world = World::new();
     fill(&world);
     let mut server = setup(&world).start();
     assert_eq!(status(&mut server)["exists"], json!(false));
     assert!(!world.state().join("index").exists(), "asking for the state makes nothing");
     let scanned = search(&mut server, "literal", "needle");
-    assert_eq!(places(&scanned), [("a.rs".to_owned(), 1), ("b/c.txt".to_owned(), 2)]);
+    assert_eq!(positions(&scanned), [("a.rs".to_owned(), 1), ("b/c.txt".to_owned(), 2)]);
     assert_eq!((&scanned["indexed"], &scanned["generation"]), (&json!(false), &json!(0)), "{scanned}");
     assert_eq!((&scanned["total"], &scanned["truncated"]), (&json!(2), &json!(false)));
     let expected = json!({"files": 3, "skipped": {"binary": 1, "too_large": 1}, "complete": true});
@@ -71,30 +71,30 @@ fn words_and_symbols_wait_for_their_part_of_the_first_index() {
 }
 
 #[test]
-fn words_that_cannot_be_built_in_time_end_with_the_deadline() {
+fn a_search_for_words_ends_with_the_deadline_if_the_build_takes_longer() {
     let world = World::new();
     fill(&world);
     let _lock = hold_build_lock(&world.root(), &world.state());
     let mut server = setup(&world).args(["--timeout", "search=300ms"]).start();
     let frame = server.call("search", json!({"query": "needle", "match": "words"}));
     assert_eq!(frame["error"]["data"]["code"], json!("TOOL_TIMEOUT"), "{frame}");
-    // The build that it has begun waits for its turn, and is told of.
-    wait_until("the build is told of", || status(&mut server)["building"]["phase"] == json!("wait"));
+    // The build that the search has started waits for the lock, and the status reports it.
+    wait_until("the build is reported", || status(&mut server)["building"]["phase"] == json!("wait"));
     let warnings = server.result("check_status", json!({}))["warnings"].to_string();
     assert!(warnings.contains("being built in the background"), "{warnings}");
     server.finish();
 }
 
 #[test]
-fn a_scan_whose_page_is_full_says_that_it_has_not_seen_all_and_its_pages_are_the_whole() {
+fn a_scan_with_a_full_page_reports_that_it_is_incomplete_and_its_pages_have_all_hits() {
     let world = World::new();
     for number in 0..40 {
         world.write(&format!("{number:02}.txt"), "needle\nother\nneedle\n");
     }
     let _lock = hold_build_lock(&world.root(), &world.state());
     let mut server = world.start();
-    let whole = search(&mut server, "literal", "needle");
-    assert_eq!((&whole["total"], &whole["coverage"]["files"]), (&json!(80), &json!(40)));
+    let complete = search(&mut server, "literal", "needle");
+    assert_eq!((&complete["total"], &complete["coverage"]["files"]), (&json!(80), &json!(40)));
     let mut hits = Vec::new();
     let mut arguments = json!({"query": "needle", "top": 7});
     loop {
@@ -110,12 +110,12 @@ fn a_scan_whose_page_is_full_says_that_it_has_not_seen_all_and_its_pages_are_the
         assert!(page.get("total").is_none() && page["atLeast"].as_u64() > Some(hits.len() as u64), "{page}");
         arguments["cursor"] = cursor.clone();
     }
-    assert_eq!(json!(hits), whole["hits"]);
+    assert_eq!(json!(hits), complete["hits"]);
     server.finish();
 }
 
 #[test]
-fn a_scan_sees_ones_own_edits_and_those_of_others() {
+fn a_scan_sees_edits_through_the_tools_and_from_outside() {
     let world = World::new();
     fill(&world);
     let _lock = hold_build_lock(&world.root(), &world.state());
@@ -140,7 +140,7 @@ fn a_scan_opens_and_counts_no_file_that_its_caller_may_not_read() {
         world.write(&format!("b/secret/closed_{number}.txt"), "needle\n");
         world.write(&format!("open/{number}.txt"), "needle\n");
     }
-    // A build would read everything; none can begin as long as the lock is held.
+    // A build would read everything. None can start as long as the lock is held.
     let _lock = hold_build_lock(&world.root(), &world.state());
     let trace = world.path("trace");
     let mut command = Command::new("strace");
@@ -148,7 +148,8 @@ fn a_scan_opens_and_counts_no_file_that_its_caller_may_not_read() {
     command.arg(pintle().get_program()).args(["serve", "--root"]).arg(world.root());
     command.args(["--scope", "read:/open/"]);
     command.env("PINTLE_STATE_DIR", world.state()).env("MCP_READY_FILE", world.path("ready"));
-    // A hint has as much time as its search took, which may be too little on a busy machine: one of several has enough.
+    // A hint may take as long as its search took, which may be too short on a busy machine: one of several is long
+    // enough.
     const HINTS: usize = 8;
     let asked = [
         vec![json!({"query": "NEEDLE"}); HINTS],
@@ -186,8 +187,8 @@ fn a_scan_opens_and_counts_no_file_that_its_caller_may_not_read() {
     );
     for answer in &answers[2..] {
         assert_eq!(answer["total"], json!(0), "{answer}");
-        let told = answer.to_string().replace("b/secret/closed_1.txt", "").replace("closed_1.txt", "");
-        assert!(!told.contains("secret") && !told.contains("closed"), "{answer}");
+        let reported = answer.to_string().replace("b/secret/closed_1.txt", "").replace("closed_1.txt", "");
+        assert!(!reported.contains("secret") && !reported.contains("closed"), "{answer}");
     }
     let opened = fs::read_to_string(&trace).expect("a trace");
     assert!(opened.contains("open/7.txt"), "nothing was traced");
@@ -195,10 +196,10 @@ fn a_scan_opens_and_counts_no_file_that_its_caller_may_not_read() {
 }
 
 #[test]
-fn without_a_state_folder_that_can_be_used_text_is_searched_all_the_same() {
+fn text_is_searched_without_a_usable_state_folder() {
     let world = World::new();
     fill(&world);
-    // Where the index would be, there is a file.
+    // There is a file where the index folder would be.
     fs::create_dir(world.state()).expect("a folder");
     let mut server = setup(&world).start();
     fs::write(world.state().join("index"), "in the way").expect("writes");
@@ -217,7 +218,7 @@ fn without_a_state_folder_that_can_be_used_text_is_searched_all_the_same() {
 }
 
 #[test]
-fn the_home_folder_is_not_indexed_unasked_and_that_is_said() {
+fn the_home_folder_is_not_indexed_automatically_and_the_status_says_so() {
     let world = World::new();
     fill(&world);
     let mut server = setup(&world).env("HOME", world.root()).start();
@@ -228,13 +229,19 @@ fn the_home_folder_is_not_indexed_unasked_and_that_is_said() {
     for how in ["words", "symbol"] {
         let error = server.error("search", json!({"query": "needle", "match": how}));
         assert_eq!(error["code"], json!("NO_INDEX"), "{error}");
-        assert!(error["message"].as_str().is_some_and(|told| told.contains("home folder")), "{error}");
-        assert!(error["hint"].as_str().is_some_and(|told| told.contains("index_build")), "{error}");
+        assert!(
+            error["message"].as_str().is_some_and(|reported| reported.contains("home folder")),
+            "{error}"
+        );
+        assert!(error["hint"].as_str().is_some_and(|reported| reported.contains("index_build")), "{error}");
     }
-    let told = status(&mut server);
-    assert!(told["notBuilt"].as_str().is_some_and(|told| told.contains("home folder")), "{told}");
+    let reported = status(&mut server);
+    assert!(
+        reported["notBuilt"].as_str().is_some_and(|reported| reported.contains("home folder")),
+        "{reported}"
+    );
     assert!(!world.state().join("index").exists(), "nothing was built");
-    // Who asks for it gets it.
+    // An explicit request builds the index.
     server.result("index_build", json!({}));
     assert_eq!(search(&mut server, "symbol", "needle")["indexed"], json!(true));
     assert!(status(&mut server).get("notBuilt").is_none());
@@ -262,7 +269,7 @@ fn the_setting_is_a_flag_a_variable_and_a_key() {
     server.finish();
 }
 
-/// Something that takes a while to be built.
+/// Files that take a while to be indexed.
 fn fill_large(world: &World) {
     for number in 0..rounds(120, 400) {
         let text: String =
@@ -272,20 +279,23 @@ fn fill_large(world: &World) {
 }
 
 #[test]
-fn a_kill_or_an_end_at_any_instant_of_the_background_build_does_no_harm() {
+fn a_kill_or_a_shutdown_at_any_moment_of_the_background_build_does_no_harm() {
     let world = World::new();
     fill_large(&world);
     for round in 0..rounds(6, 60) {
         let _ = fs::remove_dir_all(world.state());
         let mut server = world.start();
         assert_eq!(search(&mut server, "literal", "name_7_3(")["total"], json!(1));
-        // Each round ends the build in another phase, as far as one can be met.
+        // Each round ends the build in another phase, if that phase lasts long enough.
         let phase = ["wait", "walk", "text", "words", "symbols", "none"][round % 6];
         let mut polls = 0;
         loop {
-            let told = status(&mut server);
+            let reported = status(&mut server);
             polls += 1;
-            if told["building"]["phase"] == json!(phase) || told.get("building").is_none() || polls > 2000 {
+            if reported["building"]["phase"] == json!(phase)
+                || reported.get("building").is_none()
+                || polls > 2000
+            {
                 break;
             }
         }
@@ -309,7 +319,7 @@ fn a_kill_or_an_end_at_any_instant_of_the_background_build_does_no_harm() {
 }
 
 #[test]
-fn two_servers_on_a_fresh_root_build_one_index_and_both_answer() {
+fn two_servers_on_a_root_without_an_index_build_one_and_both_answer() {
     let world = World::new();
     fill_large(&world);
     let (mut one, mut two) = (world.start(), world.start());
@@ -330,7 +340,7 @@ fn two_servers_on_a_fresh_root_build_one_index_and_both_answer() {
 }
 
 #[test]
-fn the_build_goes_on_when_the_search_that_began_it_is_cancelled() {
+fn the_build_continues_when_the_search_that_started_it_is_cancelled() {
     let world = World::new();
     fill_large(&world);
     let mut server = world.start();
@@ -338,11 +348,11 @@ fn the_build_goes_on_when_the_search_that_began_it_is_cancelled() {
     wait_until("the build has begun", || world.state().join("index").exists());
     server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "s"}}));
     let reply = server.frame();
-    // On a fast machine the build may have been faster than the cancel.
+    // On a fast machine the build may end before the cancel.
     if reply.get("result").is_none() {
         assert_eq!(reply["error"]["data"]["code"], json!("CANCELLED"), "{reply}");
     }
-    // Asking for the state begins nothing.
+    // A request for the status starts no build.
     wait_for_index(&mut server);
     server.finish();
 }
@@ -358,7 +368,7 @@ fn the_end_of_the_server_ends_its_background_build() {
     });
     server.finish();
     let lock = fs::File::open(world.index().join("lock")).expect("a lock");
-    lock.try_lock().expect("nobody builds any more");
+    lock.try_lock().expect("no build holds the lock");
     drop(lock);
     let mut next = world.start();
     assert_eq!(search(&mut next, "literal", "name_9_9(")["total"], json!(1));
@@ -367,7 +377,7 @@ fn the_end_of_the_server_ends_its_background_build() {
 }
 
 #[test]
-fn a_search_without_hits_tells_what_may_be_the_reason() {
+fn a_search_without_hits_suggests_a_reason() {
     let world = World::of(&[
         ("src/parser.rs", "fn Needle() {}\nfn NEEDLE() {}\n"),
         ("src/lib.rs", "nothing\n"),
@@ -384,14 +394,14 @@ fn a_search_without_hits_tells_what_may_be_the_reason() {
             assert_eq!(answer["total"], json!(0), "{arguments}: {answer}");
             answer.get("hint").and_then(Value::as_str).unwrap_or_default().to_owned()
         };
-        // What takes longer than the search is not asked, so a busy machine may need more than one try.
-        wait_until("the other case is told", || {
+        // A check that takes longer than the search is skipped, so a busy machine may need more than one try.
+        wait_until("the hint reports the other case", || {
             hint(json!({"query": "needle"})).contains("ignoring case, 2 lines match")
         });
-        wait_until("the other case is told", || {
+        wait_until("the hint reports the other case", || {
             hint(json!({"query": "needle", "count": true})).contains("ignoring case, 2 lines match")
         });
-        wait_until("what rules leave out is told", || {
+        wait_until("the hint reports ignored files", || {
             hint(json!({"query": "absent"})).contains("2 files are left out by ignore rules")
         });
         assert!(
@@ -416,10 +426,10 @@ fn a_search_without_hits_tells_what_may_be_the_reason() {
 }
 
 #[test]
-fn words_before_and_after_and_counts_are_as_ripgrep_has_them() {
+fn whole_words_context_and_counts_are_as_in_ripgrep() {
     let world = World::of(&[("a.txt", "1\nthe needle\n3\nneedles\n5\n"), ("b.txt", "needle needle\n")]);
     let mut server = world.built();
-    let found = |answer: &Value| places(answer);
+    let found = |answer: &Value| positions(answer);
     let answer = server.result("search", json!({"query": "needle", "word": true}));
     assert_eq!(found(&answer), [("a.txt".to_owned(), 2), ("b.txt".to_owned(), 1)]);
     for (more, before, after) in [
@@ -458,7 +468,7 @@ fn words_before_and_after_and_counts_are_as_ripgrep_has_them() {
 }
 
 #[test]
-fn the_first_page_of_many_hits_does_not_tell_a_total_that_it_does_not_know() {
+fn the_first_page_of_many_hits_has_no_total() {
     let world = World::of(&[("a.txt", &"needle\n".repeat(9))]);
     let mut server = world.built();
     let page = server.result("search", json!({"query": "needle", "top": 1}));
@@ -470,7 +480,7 @@ fn the_first_page_of_many_hits_does_not_tell_a_total_that_it_does_not_know() {
 }
 
 #[test]
-fn a_call_that_asks_for_the_first_version_is_told_of_the_second() {
+fn a_call_for_the_first_version_is_refused_and_names_the_second() {
     let world = World::of(&[("a.txt", "needle\n")]);
     let mut server = world.start();
     let discovered = server.result("mcp.discover", json!({}));

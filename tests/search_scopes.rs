@@ -1,4 +1,4 @@
-//! A caller sees only what it may read: every answer is the one that it would get if there were nothing else.
+//! A caller sees only what it may read: every answer is the same as if nothing else existed.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, process::Command};
 
@@ -9,7 +9,7 @@ use crate::{
     support::{Server, Setup, pintle, random::Random, request, rounds, run, skip, wait_until},
 };
 
-/// What the caller may read, the same in every world.
+/// The files that the caller may read, the same in every world.
 fn fill_a(world: &World) {
     let filler = "lorem ipsum dolor sit amet zebra\n".repeat(5);
     world.write(
@@ -30,7 +30,7 @@ fn fill_a(world: &World) {
     symlink("shapes.rs", world.at("a/link.rs")).expect("a link");
 }
 
-/// Something that the caller may not read.
+/// Files that the caller may not read.
 type Shape = (&'static str, fn(&World));
 
 const SHAPES: &[Shape] = &[
@@ -78,7 +78,7 @@ const SHAPES: &[Shape] = &[
     }),
 ];
 
-/// Changes after the index was built: first in what the caller may read, then elsewhere.
+/// Changes after the build of the index: first in files that the caller may read, then in others.
 fn make_dirty_a(world: &World) {
     world.write("a/notes.md", "# Zebra\n\nzebra quagga needle, changed\n");
     world.write("a/new.rs", "fn area_anew() {} // needle\n");
@@ -102,7 +102,7 @@ fn build(world: &World) {
     server.finish();
 }
 
-/// Everything that a caller could ask.
+/// Every kind of query that a caller can send.
 fn questions() -> Vec<(&'static str, Value)> {
     let mut questions = Vec::new();
     let search = |arguments: Value| ("search", arguments);
@@ -151,8 +151,8 @@ fn questions() -> Vec<(&'static str, Value)> {
     questions
 }
 
-/// Lets go of what differs between two worlds by their nature: where they lie and when they were built.
-fn told(world: &World, frame: &Value) -> String {
+/// The frame without the values that differ between any two worlds: the path of the root and the time of the build.
+fn normalized(world: &World, frame: &Value) -> String {
     let mut frame = frame.clone();
     for pointer in ["/result/builtAt", "/result/index/builtAt"] {
         if let Some(time) = frame.pointer_mut(pointer) {
@@ -162,14 +162,14 @@ fn told(world: &World, frame: &Value) -> String {
     frame.to_string().replace(&world.root().display().to_string(), "ROOT")
 }
 
-/// Asks everything, and follows every cursor for some pages.
+/// Sends all queries and follows every cursor for some pages.
 fn answers(world: &World, server: &mut Server) -> Vec<(String, String)> {
     let mut answers = Vec::new();
     for (tool, arguments) in questions() {
         let mut arguments = arguments;
         for page in 0..3 {
             let frame = server.call(tool, arguments.clone());
-            answers.push((format!("{tool} {arguments}, page {page}"), told(world, &frame)));
+            answers.push((format!("{tool} {arguments}, page {page}"), normalized(world, &frame)));
             let Some(cursor) = frame.pointer("/result/cursor") else { break };
             arguments["cursor"] = cursor.clone();
         }
@@ -177,7 +177,7 @@ fn answers(world: &World, server: &mut Server) -> Vec<(String, String)> {
     answers
 }
 
-/// Compares all answers in a world that has more with those in one that has not.
+/// Compares all answers in a world with hidden files with those in a world without.
 fn compare(shape: &str, full: &[(String, String)], bare: &[(String, String)]) -> Vec<String> {
     let differing = full.iter().zip(bare).filter(|(full, bare)| full != bare);
     let mut failures: Vec<String> = differing
@@ -192,7 +192,7 @@ fn compare(shape: &str, full: &[(String, String)], bare: &[(String, String)]) ->
 }
 
 #[test]
-fn what_a_caller_may_not_read_changes_no_answer() {
+fn files_outside_the_scope_change_no_answer() {
     let bare = World::new();
     fill_a(&bare);
     build(&bare);
@@ -217,7 +217,7 @@ fn what_a_caller_may_not_read_changes_no_answer() {
 }
 
 #[test]
-fn what_changes_where_a_caller_may_not_read_changes_no_answer() {
+fn edits_outside_the_scope_change_no_answer() {
     let (bare, full) = (World::new(), World::new());
     let mut all = Vec::new();
     for world in [&bare, &full] {
@@ -265,7 +265,7 @@ fn a_scope_for_a_folder_and_its_children_counts_only_those() {
     );
     assert!(status.get("size").is_none(), "{status}");
     server.finish();
-    // Who may read nothing finds nothing, and is not refused.
+    // A caller that may read nothing finds nothing, and is not refused.
     let mut server = scoped(&world, "read:/nowhere/");
     for how in ["literal", "regex", "words", "symbol"] {
         let answer = search(&mut server, how, "area");
@@ -302,7 +302,7 @@ fn a_build_needs_the_right_to_write_everywhere() {
 }
 
 #[test]
-fn show_file_is_refused_outside_the_scope_whether_or_not_something_is_there() {
+fn show_file_is_refused_outside_the_scope_whether_or_not_the_file_exists() {
     let world = World::new();
     fill_a(&world);
     world.write("b/there.txt", "secret\n");
@@ -319,7 +319,7 @@ fn show_file_is_refused_outside_the_scope_whether_or_not_something_is_there() {
     server.finish();
 }
 
-/// The paths that a trace says were opened.
+/// The paths that were opened according to a trace.
 fn opened(trace: &Path) -> Vec<String> {
     let text = fs::read_to_string(trace).expect("a trace");
     text.lines().filter_map(|line| line.split('"').nth(1)).map(str::to_owned).collect()
@@ -347,7 +347,7 @@ fn a_search_opens_no_file_that_its_caller_may_not_read() {
     command.env("PINTLE_STATE_DIR", world.state()).env("MCP_READY_FILE", world.path("ready"));
     let mut random = Random::new(2);
     let mut asked = questions();
-    // In another order than elsewhere.
+    // The order is different from that of the other tests.
     asked.sort_by_cached_key(|_| random.next());
     let line = |(id, (tool, arguments)): (usize, &(&str, Value))| {
         format!("{}\n", request(json!(id), tool, arguments.clone()))

@@ -1,4 +1,4 @@
-//! What the search tools answer, and what they refuse.
+//! What the search tools answer and what they refuse.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::support::{Server, Setup, hash, http::initialize, pintle, request, run, wait_until};
 
-/// A root and, beside it, a state folder; servers come and go.
+/// A root and a state folder next to it. Several servers can use them.
 pub(crate) struct World {
     folder: TempDir,
 }
@@ -24,7 +24,7 @@ impl World {
         Self { folder }
     }
 
-    /// With files in it.
+    /// A world with these files.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let world = Self::new();
         for (path, content) in files {
@@ -45,12 +45,12 @@ impl World {
         self.path("state")
     }
 
-    /// A path under the root.
+    /// A path below the root.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.root().join(path)
     }
 
-    /// Writes a file as any program would, and makes its folders.
+    /// Writes a file as any program would, and creates its folders.
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.at(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -77,7 +77,7 @@ impl World {
         self.index_if_any().expect("an index")
     }
 
-    /// The folder of the one index in the state folder, if its first build has got that far.
+    /// The folder of the only index in the state folder, if its first build has created it.
     pub(crate) fn index_if_any(&self) -> Option<PathBuf> {
         let mut entries = fs::read_dir(self.state().join("index")).ok()?;
         let index = entries.next()?.expect("an entry").path();
@@ -85,7 +85,7 @@ impl World {
         Some(index)
     }
 
-    /// Runs a command of the binary on this root.
+    /// Runs a command of the binary in this root.
     pub(crate) fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let mut command = pintle();
         command.args(arguments).arg("--root").arg(self.root()).env("PINTLE_STATE_DIR", self.state());
@@ -93,21 +93,21 @@ impl World {
     }
 }
 
-/// The answer to a search, with as many hits as may be asked for.
+/// The answer to a search with the largest page.
 pub(crate) fn search(server: &mut Server, how: &str, query: &str) -> Value {
     server.result("search", json!({"query": query, "match": how, "top": 1000}))
 }
 
-/// Where the hits of an answer are.
-pub(crate) fn places(answer: &Value) -> Vec<(String, u64)> {
+/// The path and line of each hit of an answer.
+pub(crate) fn positions(answer: &Value) -> Vec<(String, u64)> {
     let hits = answer["hits"].as_array().unwrap_or_else(|| panic!("no hits: {answer}"));
-    let place = |hit: &Value| Some((hit["path"].as_str()?.to_owned(), hit["line"].as_u64()?));
-    hits.iter().map(|hit| place(hit).unwrap_or_else(|| panic!("no place: {hit}"))).collect()
+    let position = |hit: &Value| Some((hit["path"].as_str()?.to_owned(), hit["line"].as_u64()?));
+    hits.iter().map(|hit| position(hit).unwrap_or_else(|| panic!("no position: {hit}"))).collect()
 }
 
-/// The files of the hits of an answer, in their order.
+/// The paths of the hits of an answer, in order.
 pub(crate) fn paths(answer: &Value) -> Vec<String> {
-    places(answer).into_iter().map(|(path, _)| path).collect()
+    positions(answer).into_iter().map(|(path, _)| path).collect()
 }
 
 /// The names in a folder on the disk.
@@ -116,14 +116,14 @@ pub(crate) fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
 }
 
-/// Asserts that a call is refused for what it says, with pieces of the message or the hint.
+/// Asserts that a call is refused as invalid, with these parts in the message or the hint.
 pub(crate) fn assert_refused(server: &mut Server, tool: &str, arguments: Value, pieces: &[&str]) {
     let frame = server.call(tool, arguments.clone());
     let error = &frame["error"]["data"];
     assert_eq!(error["code"], json!("INVALID_REQUEST"), "{arguments}: {frame}");
-    let told = error.to_string();
+    let reported = error.to_string();
     for piece in pieces {
-        assert!(told.contains(piece), "{arguments}: {piece} is not in {error}");
+        assert!(reported.contains(piece), "{arguments}: {piece} is not in {error}");
     }
 }
 
@@ -143,7 +143,7 @@ fn small() -> World {
 }
 
 #[test]
-fn a_hit_says_where_it_is_and_has_the_hash_that_an_edit_takes() {
+fn a_hit_has_its_position_and_the_hash_for_an_edit() {
     let world =
         World::of(&[("a.txt", "one\r\ntwo needle and needle\r\n\tthree\n"), ("b/c.txt", "Ünï needle\n")]);
     let mut server = world.built();
@@ -166,7 +166,7 @@ fn a_hit_says_where_it_is_and_has_the_hash_that_an_edit_takes() {
         "old": answer["hits"][0]["text"], "new": "done",
     });
     server.result("text.replace", edit);
-    assert_eq!(places(&search(&mut server, "literal", "needle")), [("b/c.txt".to_owned(), 1)]);
+    assert_eq!(positions(&search(&mut server, "literal", "needle")), [("b/c.txt".to_owned(), 1)]);
     server.finish();
 }
 
@@ -199,7 +199,7 @@ fn context_is_the_lines_before_and_after_as_far_as_there_are_any() {
 }
 
 #[test]
-fn a_long_line_is_cut_around_the_match_and_says_where_the_cut_begins() {
+fn a_long_line_is_cut_around_the_match_and_has_the_offset_of_the_cut() {
     let line = format!("{}needle{}", "ä".repeat(5000), "z".repeat(5000));
     let world = World::of(&[
         ("long.txt", &format!("{line}\n")),
@@ -209,12 +209,13 @@ fn a_long_line_is_cut_around_the_match_and_says_where_the_cut_begins() {
     for how in ["literal", "regex", "words"] {
         let answer = search(&mut server, how, if how == "words" { "yneedle needle" } else { "needle" });
         for hit in answer["hits"].as_array().expect("hits") {
-            let whole = fs::read_to_string(world.at(hit["path"].as_str().expect("a path"))).expect("reads");
+            let complete =
+                fs::read_to_string(world.at(hit["path"].as_str().expect("a path"))).expect("reads");
             let text = hit["text"].as_str().expect("text");
             assert!(text.len() < 3000, "{how}: {} bytes", text.len());
             let from =
                 hit["textColumn"].as_u64().map_or(0, |column| usize::try_from(column).expect("small") - 1);
-            assert!(whole[from..].starts_with(text), "{how}: it is not what is at {from}");
+            assert!(complete[from..].starts_with(text), "{how}: it is not what is at {from}");
             let column = usize::try_from(hit["column"].as_u64().expect("a column")).expect("small") - 1;
             if how != "words" {
                 assert!(text[column - from..].starts_with("needle"), "{how}: {column} {from}");
@@ -229,7 +230,7 @@ fn a_long_line_is_cut_around_the_match_and_says_where_the_cut_begins() {
 }
 
 #[test]
-fn case_counts_unless_said_otherwise() {
+fn searches_are_case_sensitive_by_default() {
     let world = World::of(&[("a.txt", "Needle\nneedle\nNEEDLE\n")]);
     let mut server = world.built();
     for (query, case, lines) in [
@@ -246,18 +247,18 @@ fn case_counts_unless_said_otherwise() {
                 arguments["case"] = json!(case);
             }
             let answer = server.result("search", arguments);
-            let found: Vec<u64> = places(&answer).into_iter().map(|(_, line)| line).collect();
+            let found: Vec<u64> = positions(&answer).into_iter().map(|(_, line)| line).collect();
             assert_eq!(found, lines, "{query} {case:?} {how}");
         }
     }
-    // In an expression the escape is no upper case letter.
+    // In an expression, the letter of an escape does not count as upper case.
     let arguments = json!({"query": r"needl\S", "match": "regex", "case": "smart"});
     assert_eq!(server.result("search", arguments)["total"], json!(3));
     server.finish();
 }
 
 #[test]
-fn globs_choose_the_files_and_a_folder_stands_for_all_in_it() {
+fn globs_select_files_and_a_folder_stands_for_all_files_in_it() {
     let world = World::new();
     for path in ["a.rs", "src/a.rs", "src/b.txt", "src/deep/c.rs", "other/src/d.rs", ".hid/e.rs"] {
         world.write(path, "needle\n");
@@ -314,10 +315,10 @@ fn words_rank_the_file_that_is_about_them_first() {
     );
     let once = answer["hits"].as_array().expect("hits").iter().find(|hit| hit["path"] == "once.txt");
     assert_eq!(once.map(|hit| (&hit["line"], &hit["column"])), Some((&json!(61), &json!(3))), "{answer}");
-    // Who has both words is first, and every case is found.
+    // The file with both words is first, and words match in any case.
     assert_eq!(paths(&search(&mut server, "words", "quagga ZEBRA"))[0], "both.txt");
     assert_eq!(search(&mut server, "words", "unheard")["total"], json!(0));
-    // The pages together are the whole, in the same order.
+    // The pages together have all hits, in the same order.
     let mut gathered = Vec::new();
     let mut arguments = json!({"query": "zebra", "match": "words", "top": 1});
     loop {
@@ -368,7 +369,7 @@ fn symbols_are_found_exactly_by_their_start_and_nearly() {
 }
 
 #[test]
-fn a_query_that_cannot_be_meant_is_refused_with_what_to_do() {
+fn an_invalid_query_is_refused_and_the_error_says_what_to_do() {
     let world = small();
     let mut server = world.built();
     for (arguments, pieces) in [
@@ -406,14 +407,14 @@ fn a_query_that_cannot_be_meant_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn pages_together_are_the_whole_and_a_cursor_of_another_search_is_refused() {
+fn all_pages_together_have_all_hits_and_a_cursor_of_another_search_is_refused() {
     let world = World::new();
     for number in 0..25 {
         world.write(&format!("{:02}/a.txt", number), "needle\nother\nneedle\nneedle needle\n");
     }
     let mut server = world.built();
-    let whole = search(&mut server, "literal", "needle");
-    assert_eq!((&whole["total"], &whole["truncated"]), (&json!(75), &json!(false)));
+    let complete = search(&mut server, "literal", "needle");
+    assert_eq!((&complete["total"], &complete["truncated"]), (&json!(75), &json!(false)));
     for top in [1, 2, 7, 74, 75, 76] {
         let mut hits = Vec::new();
         let mut arguments = json!({"query": "needle", "top": top});
@@ -432,7 +433,7 @@ fn pages_together_are_the_whole_and_a_cursor_of_another_search_is_refused() {
             assert!((hits.len() as u64 + 1..=75).contains(&at_least), "{page}");
             arguments["cursor"] = page["cursor"].clone();
         }
-        assert_eq!(json!(hits), whole["hits"], "{top}");
+        assert_eq!(json!(hits), complete["hits"], "{top}");
     }
     let first = server.result("search", json!({"query": "needle", "top": 10}));
     let cursor = &first["cursor"];
@@ -445,11 +446,14 @@ fn pages_together_are_the_whole_and_a_cursor_of_another_search_is_refused() {
     ] {
         assert_refused(&mut server, "search", other, &["cursor", "another search"]);
     }
-    // What is removed between two pages does not shift the others.
+    // A file that is removed between two pages does not shift the others.
     fs::remove_dir_all(world.at("00")).expect("removes");
     fs::remove_dir_all(world.at("24")).expect("removes");
     let next = server.result("search", json!({"query": "needle", "top": 10, "cursor": cursor}));
-    assert_eq!(next["hits"].as_array().expect("hits")[..], whole["hits"].as_array().expect("hits")[10..20]);
+    assert_eq!(
+        next["hits"].as_array().expect("hits")[..],
+        complete["hits"].as_array().expect("hits")[10..20]
+    );
     server.finish();
 }
 
@@ -480,7 +484,7 @@ fn an_expression_that_is_huge_is_refused_or_answered_and_the_next_search_works()
 #[test]
 fn a_search_that_takes_long_can_be_cancelled_and_others_are_answered_meanwhile() {
     let world = World::new();
-    // One line, on which every start is tried in vain.
+    // One line, on which every start of a match is tried in vain.
     world.write("long.txt", format!("{}\n", "ab".repeat(8 << 20)));
     world.write("short.txt", "needle\n");
     let mut server = world.built();
@@ -493,7 +497,7 @@ fn a_search_that_takes_long_can_be_cancelled_and_others_are_answered_meanwhile()
     let slow = json!({"query": r"[ab]{1,900}[ba]{1,900}(a|ab|b){40}[^ab]$", "match": "regex"});
     server.send(&call("slow", slow));
     server.send(&call("quick", json!({"query": "needle"})));
-    // Whichever comes first, the quick one comes although the slow one was asked before.
+    // The quick search is answered although the slow one was sent before it.
     let mut frame = server.frame();
     let was_slow_first = frame["id"] == json!("slow");
     if was_slow_first {
@@ -513,7 +517,7 @@ fn a_search_that_takes_long_can_be_cancelled_and_others_are_answered_meanwhile()
 }
 
 #[test]
-fn a_search_over_its_time_is_told_so() {
+fn a_search_over_its_deadline_fails_with_a_timeout() {
     let world = World::new();
     world.write("long.txt", format!("{}\n", "ab".repeat(8 << 20)));
     world.write("short.txt", "needle\n");
@@ -530,7 +534,7 @@ fn a_search_over_its_time_is_told_so() {
 fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
     let world = small();
     let mut server = world.start();
-    // There is no index, and none is needed.
+    // No index is needed, and there is none.
     let shown = server.result("show_file", json!({"path": "src/shapes.rs", "outline": true}));
     let text = fs::read_to_string(world.at("src/shapes.rs")).expect("reads");
     let numbered: String =
@@ -543,9 +547,9 @@ fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
         {"kind": "method", "name": "area_of_circle", "line": 6, "endLine": 8},
         {"kind": "function", "name": "helper", "line": 11, "endLine": 11},
     ]);
-    let told: Vec<&Value> = outline.as_array().expect("a list").iter().collect();
+    let reported: Vec<&Value> = outline.as_array().expect("a list").iter().collect();
     let given = shown["outline"].as_array().expect("an outline");
-    assert!(told.iter().all(|one| given.contains(one)), "{shown}");
+    assert!(reported.iter().all(|one| given.contains(one)), "{shown}");
     for (path, lines) in [
         ("src/shapes.rs", [1, 0]),
         ("src/shapes.rs", [2, 4]),
@@ -589,7 +593,7 @@ fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
     assert_refused(&mut server, "show_file", json!({"path": "src"}), &["folder"]);
     assert_refused(&mut server, "show_file", json!({"path": "../x"}), &["leaves the root"]);
     assert_eq!(server.error("show_file", json!({"path": "missing"}))["code"], json!("NOT_FOUND"));
-    // The outline is that of the file as it is now.
+    // The outline is that of the current content.
     let edit = json!({"path": "src/shapes.rs", "hash": hash(&text), "content": "fn added() {}"});
     server.result("text.append", edit);
     let shown =
@@ -599,7 +603,7 @@ fn a_file_is_shown_with_line_numbers_an_outline_and_the_hash_of_text_read() {
 }
 
 #[test]
-fn the_command_line_finds_the_same_and_never_shows_what_has_changed() {
+fn the_command_line_finds_the_same_and_never_shows_outdated_lines() {
     let world = small();
     let (code, scanned, errors) = world.run(&["search", "circle"]);
     assert!(code == Some(0) && errors.contains("`pintle index`"), "{code:?}: {errors}");
@@ -613,26 +617,27 @@ fn the_command_line_finds_the_same_and_never_shows_what_has_changed() {
     {
         let (code, output, errors) = world.run(&["search", query, "--match", how, "--json"]);
         assert_eq!(code, Some(0), "{errors}");
-        let told: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
-        assert_eq!(told["hits"], search(&mut server, how, query)["hits"], "{how}");
+        let reported: Value =
+            serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
+        assert_eq!(reported["hits"], search(&mut server, how, query)["hits"], "{how}");
     }
     server.finish();
     world.write("notes/circle.md", "# Nothing any more\n");
     fs::remove_file(world.at("src/shapes.py")).expect("removes");
     world.write("notes/new.md", "a new circle\n");
     let (_, output, _) = world.run(&["search", "circle", "--json"]);
-    let told: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
-    let found: BTreeSet<String> = paths(&told).into_iter().collect();
-    assert!(found.contains("src/shapes.rs"), "{told}");
-    assert!(!found.contains("notes/circle.md") && !found.contains("src/shapes.py"), "{told}");
+    let reported: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
+    let found: BTreeSet<String> = paths(&reported).into_iter().collect();
+    assert!(found.contains("src/shapes.rs"), "{reported}");
+    assert!(!found.contains("notes/circle.md") && !found.contains("src/shapes.py"), "{reported}");
     let (_, output, _) = world.run(&["search", "circle", "--json", "--fresh"]);
-    let told: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
-    let found: BTreeSet<String> = paths(&told).into_iter().collect();
+    let reported: Value = serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
+    let found: BTreeSet<String> = paths(&reported).into_iter().collect();
     assert_eq!(found, ["notes/new.md", "src/shapes.rs"].map(String::from).into());
 }
 
 #[test]
-fn an_expression_that_takes_very_long_on_one_line_stops_with_its_call() {
+fn a_slow_expression_on_one_line_stops_with_its_call() {
     let world = World::new();
     let mut random = crate::support::random::Random::new(1);
     let line = (0..2 << 20).map(|_| b"ab"[random.below(2)]).collect::<Vec<u8>>();
@@ -640,27 +645,28 @@ fn an_expression_that_takes_very_long_on_one_line_stops_with_its_call() {
     world.write("two", "foo small\n");
     world.built().finish();
     let mut server = world.setup().args(["--timeout", "search=500ms", "--running", "4"]).start();
-    // On a busy machine half a second may be too short for any search: what must be answered is asked for until it is.
+    // On a busy machine half a second may be too short for any search, so a search that must succeed is repeated until
+    // it does.
     let is_answered = |server: &mut Server| {
         let frame = server.call("search", json!({"query": "foo small"}));
         frame["result"]["total"] == json!(1)
     };
     wait_until("a search is answered", || is_answered(&mut server));
-    // As many as may run at the same time.
+    // As many calls as may run at the same time.
     for end in ["", "x?", "y?", "z?"] {
         let query = json!({"query": format!("a[^z]{{900}}[^ab]{end}"), "match": "regex", "path": "one"});
         let frame = server.call("search", query);
         assert_eq!(frame["error"]["data"]["code"], json!("TOOL_TIMEOUT"), "{frame}");
     }
-    // Whoever still worked for those would leave no room for this.
+    // If those were still running, no slot would be free for this one.
     wait_until("a search is answered", || is_answered(&mut server));
     assert_eq!(server.result("text.read", json!({"path": "two"}))["total_lines"], json!(1));
     server.finish();
 }
 
 #[test]
-fn an_expression_whose_matches_are_longer_than_a_line_is_not_looked_for_in_it() {
-    // To follow every place where a match could begin takes minutes: more than anybody waits for here.
+fn an_expression_whose_matches_are_longer_than_a_line_is_not_tried_on_it() {
+    // To try every start of a match would take minutes, longer than the timeout of this test.
     let world = World::of(&[("one", &format!("{}\n", "x".repeat(60_000))), ("two", "xxx Q\n")]);
     let mut server = world.built();
     for query in ["x{61000}", "[a-z]{61000}", "(xx|yy){30001}", "x{50000}Q", "x{40000}[QR]"] {
@@ -676,14 +682,14 @@ fn long_lines_have_ripgreps_columns() {
     let world = World::of(&[("a", &format!("{filler}needle7{filler}needle8\nshort needle9\n{filler}"))]);
     let mut server = world.built();
     let answer = server.result("search", json!({"query": "need[a-z]+[789]", "match": "regex"}));
-    let places = answer["hits"].as_array().expect("hits").iter();
-    let places = places.map(|hit| (hit["line"].clone(), hit["column"].clone())).collect::<Vec<_>>();
-    assert_eq!(places, [(json!(1), json!(100_001)), (json!(2), json!(7))]);
+    let positions = answer["hits"].as_array().expect("hits").iter();
+    let positions = positions.map(|hit| (hit["line"].clone(), hit["column"].clone())).collect::<Vec<_>>();
+    assert_eq!(positions, [(json!(1), json!(100_001)), (json!(2), json!(7))]);
     server.finish();
 }
 
 #[test]
-fn a_root_that_was_replaced_is_told_and_its_index_kept() {
+fn a_replaced_root_is_reported_and_its_index_is_kept() {
     let world = World::of(&[("a", "needle\n")]);
     let mut server = world.built();
     assert_eq!(search(&mut server, "literal", "needle")["total"], json!(1));
@@ -724,7 +730,7 @@ fn the_size_limit_is_the_index_s_own_until_it_is_built_again() {
 }
 
 #[test]
-fn lines_around_hits_are_refused_before_they_fill_the_memory() {
+fn a_result_with_too_many_context_lines_is_refused_within_bounded_memory() {
     let line = format!("needle {}\n", "x".repeat(1_900));
     let world = World::of(&[("a.txt", &line.repeat(1_500))]);
     let mut server = world.built();
@@ -745,7 +751,7 @@ fn lines_around_hits_are_refused_before_they_fill_the_memory() {
 }
 
 #[test]
-fn a_path_may_be_written_from_the_root_on() {
+fn a_path_may_begin_with_a_dot_and_a_slash() {
     let world = World::of(&[("src/a.rs", "needle\n"), ("b.rs", "needle\n")]);
     let mut server = world.built();
     for (path, found) in [("./src", &["src/a.rs"][..]), ("./b.rs", &["b.rs"]), (".", &["b.rs", "src/a.rs"])] {
@@ -767,7 +773,7 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What `workspace_status` says of git, of a folder as the root.
+/// The git state in `workspace_status`, with this folder as the root.
 fn git_state(world: &World, root: &str) -> (Value, Value) {
     let setup = Setup::new().arg("--root").arg(world.path(root)).env("PINTLE_STATE_DIR", world.path("state"));
     let status = setup.start().result("workspace_status", json!({}));
@@ -793,17 +799,17 @@ fn workspace_status_has_the_git_state_in_worktrees_subfolders_and_submodules() {
         {"path": "changed.txt", "change": "modified"},
         {"path": "new.txt", "change": "untracked"},
     ]);
-    let whole = json!([
+    let complete = json!([
         {"path": "sub/changed.txt", "change": "modified"},
         {"path": "sub/new.txt", "change": "untracked"},
         {"path": "top.txt", "change": "modified"},
     ]);
     for (root, branch, dirty) in [
-        ("root", "trunk", &whole),
+        ("root", "trunk", &complete),
         ("root/sub", "trunk", &below),
-        ("linked", "side", &whole),
+        ("linked", "side", &complete),
         ("linked/sub", "side", &below),
-        ("outer/module", "trunk", &whole),
+        ("outer/module", "trunk", &complete),
         ("outer/module/sub", "trunk", &below),
     ] {
         let (state, problem) = git_state(&world, root);
@@ -866,7 +872,7 @@ fn a_file_that_is_being_written_is_not_found_or_counted() {
     assert_eq!(paths(&found), ["a/b.txt"]);
     let counted = found["coverage"]["skipped"].as_object().expect("reasons");
     assert!(counted.values().all(|count| *count == json!(0)), "{found}");
-    // Neither when it comes while the server watches.
+    // The same holds if the file is created while the server watches.
     world.write("c/.pintle-tmp", "needle\n");
     world.write("c/d.txt", "needle\n");
     assert_eq!(paths(&search(&mut server, "literal", "needle")), ["a/b.txt", "c/d.txt"]);

@@ -1,9 +1,9 @@
-//! A second judge, of what ripgrep leaves out.
+//! A second reference, for matches that ripgrep misses.
 //!
-//! The engine of ripgrep up to 15.2 sometimes passes over the first match and reports a later one (rust-lang/regex 1354,
-//! fixed in `regex` 1.13.1, with which Pintle is built): in the same line, whose column is then too late, or in a line
-//! further down, so that `(target)*a` finds only the second line of `target/` and `Cargo.lock`. Where the two differ, the
-//! plainest of the engines decides: it steps through the text and leaves nothing out.
+//! The engine of ripgrep up to 15.2 sometimes skips the first match and reports a later one (rust-lang/regex 1354,
+//! fixed in `regex` 1.13.1, with which Pintle is built): in the same line, whose column is then too late, or in a later
+//! line, so that `(target)*a` finds only the second line of `target/` and `Cargo.lock`. Where the two differ, the
+//! simplest of the engines decides: it steps through the text and skips nothing.
 
 use regex_automata::{
     Input,
@@ -13,17 +13,17 @@ use regex_automata::{
 
 use super::{Hit, patterns::Question};
 
-/// The same hits, with the columns that ripgrep has too late put right.
+/// The same hits, with the columns corrected that ripgrep reports too late.
 pub fn corrected(question: &Question, hits: &[Hit]) -> Vec<Hit> {
     let engine = question.is_regex.then(|| engine(question));
     let column = |hit: &Hit| -> Option<u64> {
-        let told = hit.column?;
-        let Some(engine) = &engine else { return Some(told) };
+        let reported = hit.column?;
+        let Some(engine) = &engine else { return Some(reported) };
         let mut slots = [None; 2];
         engine.search_slots(&mut engine.create_cache(), &Input::new(&hit.text), &mut slots);
-        let first = slots[0].map(|place| place.get() as u64 + 1);
-        // Only what is too late is a fault of that kind.
-        Some(first.map_or(told, |first| first.min(told)))
+        let first = slots[0].map(|offset| offset.get() as u64 + 1);
+        // Only a column that is too late is an error of that kind.
+        Some(first.map_or(reported, |first| first.min(reported)))
     };
     let correct = |hit: &Hit| Hit {
         path: hit.path.clone(),
@@ -34,7 +34,7 @@ pub fn corrected(question: &Question, hits: &[Hit]) -> Vec<Hit> {
     hits.iter().map(correct).collect()
 }
 
-/// Whether two outputs differ only in lines that ripgrep's has not, and that match.
+/// Whether the only difference is that ripgrep's output lacks lines that match.
 pub fn only_misses_lines(question: &Question, expected: &[u8], found: &[u8]) -> bool {
     if !question.is_regex {
         return false;
@@ -48,7 +48,7 @@ pub fn only_misses_lines(question: &Question, expected: &[u8], found: &[u8]) -> 
     is_right && rest.next().is_none()
 }
 
-/// The text of a line that is printed after its path, its number and its column.
+/// The text of a printed line, after its path, its number and its column.
 fn text_of(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let mut parts = line.splitn(4, |byte| *byte == b':');
@@ -71,7 +71,7 @@ fn engine(question: &Question) -> PikeVM {
         .expect("what ripgrep takes is an expression")
 }
 
-/// Leaving out those that name a class, as `\W` and `\p{Greek}` do.
+/// Letters that name a class, as in `\W` and `\p{Greek}`, do not count.
 fn has_upper_case_letter(expression: &str) -> bool {
     let mut letters = expression.chars();
     while let Some(letter) = letters.next() {

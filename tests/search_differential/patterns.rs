@@ -1,9 +1,8 @@
-//! What is searched for: patterns that are cut from a tree's own text, bent, and put together.
+//! The search patterns: they are cut from a tree's own text, altered and combined.
 
 use crate::support::random::Random;
 
-/// Whether upper and lower case are the same, as ripgrep and as Pintle's command line are told, and as the tool is; none
-/// of them is told anything where the default is meant.
+/// A case rule as an argument of ripgrep, of Pintle's command line and of the tool; none for the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     pub of_ripgrep: Option<&'static str>,
@@ -23,7 +22,7 @@ pub const CASES: [Case; 4] = [
 pub struct Question {
     pub text: String,
     pub is_regex: bool,
-    /// Only whole words.
+    /// Whether only whole words match.
     pub is_word: bool,
     pub case: Case,
     pub globs: Vec<String>,
@@ -39,7 +38,7 @@ impl Question {
     }
 }
 
-/// Literals that are hard on whoever reads patterns or folds case.
+/// Literals that are difficult for pattern parsers or for case folding.
 pub const LITERALS: &[&str] = &[
     "",
     " ",
@@ -110,7 +109,7 @@ pub const LITERALS: &[&str] = &[
     "needles",
 ];
 
-/// Expressions that are hard on whoever reads patterns, folds case, or guesses what a match must contain.
+/// Expressions that are difficult for pattern parsers, for case folding, or for finding the required parts of a match.
 pub const EXPRESSIONS: &[&str] = &[
     "",
     "^",
@@ -120,7 +119,7 @@ pub const EXPRESSIONS: &[&str] = &[
     ".*",
     ".+",
     ".",
-    // The first match ends after another one that lies within it.
+    // The first match ends after another match within it.
     ".ll|l",
     r"\s",
     r"\S+$",
@@ -267,7 +266,7 @@ pub const EXPRESSIONS: &[&str] = &[
     "(ab|cd|ef|gh|ij|kl|mn|op|qr|st|uv|wx|yz){4}",
 ];
 
-/// What is no expression, or one that no line can match.
+/// Texts that are no expression, or an expression that no line can match.
 pub const REFUSED: &[&str] = &[
     "(",
     ")",
@@ -298,7 +297,7 @@ pub const REFUSED: &[&str] = &[
     r"\w{9000}",
 ];
 
-/// Cuts patterns from a tree's own text.
+/// Generates patterns from a tree's own text.
 pub struct Generator<'a> {
     pub random: Random,
     pub texts: &'a [Vec<u8>],
@@ -321,7 +320,7 @@ impl Generator<'_> {
             5 => self.word(),
             6 | 7 => {
                 let fragment = self.fragment(30);
-                self.bent(&fragment)
+                self.altered(&fragment)
             }
             8 => self.fragment(20).to_uppercase(),
             9 => self.fragment(20).to_lowercase(),
@@ -371,8 +370,8 @@ impl Generator<'_> {
             30 => format!("^(?:{fragment}|{far}).*{letter}"),
             31 => format!(r"\w{{{number}}}\s+{other}"),
             32 => {
-                let bent = self.bent(&one);
-                format!("{}|{far}", escaped(&bent))
+                let altered = self.altered(&one);
+                format!("{}|{far}", escaped(&altered))
             }
             33 => one.chars().map(|letter| format!("[{0}{1}]", letter, letter.to_uppercase())).collect(),
             34 => one.chars().map(|letter| format!("{letter}+")).collect(),
@@ -380,12 +379,12 @@ impl Generator<'_> {
             36 => format!("({one}|({other}|{far}(x|y)?)+)z*"),
             37 => self.random.pick(EXPRESSIONS).to_owned(),
             38 => self.random.pick(EXPRESSIONS).replace("needle", &one),
-            // What comes: an expression, or none.
+            // Any text: a valid expression or an invalid one.
             _ => self.fragment(12),
         }
     }
 
-    /// Up to as many bytes of some line.
+    /// At most this many bytes of some line.
     fn fragment(&mut self, most: usize) -> String {
         for _ in 0..100 {
             let text = &self.texts[self.random.below(self.texts.len())];
@@ -394,7 +393,7 @@ impl Generator<'_> {
             }
             let mut start = self.random.below(text.len());
             if text.len() > 9000 && self.random.below(3) == 0 {
-                // Around a block's border.
+                // The text is around the border of a block.
                 start = ((start / 8192).max(1) * 8192).saturating_sub(self.random.below(most + 2));
             }
             while text.get(start).is_some_and(|byte| byte & 0xc0 == 0x80) {
@@ -429,28 +428,28 @@ impl Generator<'_> {
         words[self.random.below(words.len())].clone()
     }
 
-    /// Two words of a line, in their order.
+    /// Two words of a line, in order.
     fn two_words(&mut self) -> (String, String) {
         let words = self.words();
         let one = self.random.below(words.len());
         (words[one].clone(), words[words.len() - 1].clone())
     }
 
-    /// With one letter changed, added or left out.
-    fn bent(&mut self, text: &str) -> String {
+    /// The text with one letter changed, added or removed.
+    fn altered(&mut self, text: &str) -> String {
         let mut letters: Vec<char> = text.chars().collect();
-        let place = self.random.below(letters.len());
+        let index = self.random.below(letters.len());
         let letter = self.random.pick(&['a', 'Z', '7', '_', ' ', '.', 'é', '\u{212a}', 'ſ']);
         match self.random.below(3) {
-            0 => letters[place] = letter,
-            1 => letters.insert(place, letter),
-            _ => drop(letters.remove(place)),
+            0 => letters[index] = letter,
+            1 => letters.insert(index, letter),
+            _ => drop(letters.remove(index)),
         }
         letters.into_iter().collect()
     }
 }
 
-/// As an expression that means just this.
+/// An expression that matches exactly this text.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {

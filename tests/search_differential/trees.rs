@@ -1,4 +1,4 @@
-//! What is searched: real trees, and one that is as nasty as trees get.
+//! The searched trees: real ones, and one that is difficult in every way.
 
 use std::{
     collections::BTreeSet,
@@ -17,22 +17,22 @@ use tempfile::TempDir;
 use crate::support::random::Random;
 use crate::support::rounds;
 
-/// How much text the index takes together.
+/// The size of a block of the index.
 const BLOCK: usize = 8192;
 /// How much of a file is read at once.
 const WINDOW: usize = 1 << 20;
 
-/// A root, with a place for what the search keeps.
+/// A root, with a folder for the state of the search.
 pub struct Tree {
     folder: TempDir,
-    /// What the files hold, but for those with a NUL.
+    /// The content of the files without a NUL.
     pub texts: Vec<Vec<u8>>,
     /// The files with a NUL.
     pub with_nul: BTreeSet<Vec<u8>>,
 }
 
 impl Tree {
-    /// Of what `fill` puts into a folder.
+    /// A tree with the files that `fill` writes into a folder.
     pub fn new(fill: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut tree = Self { folder, texts: Vec::new(), with_nul: BTreeSet::new() };
@@ -40,7 +40,7 @@ impl Tree {
         fill(&tree.root());
         let root = tree.root();
         for path in files_in(&root) {
-            // As root everything can be read, otherwise not.
+            // Only the superuser can read everything.
             let Ok(text) = fs::read(&path) else { continue };
             if text.contains(&0) {
                 let path = path.strip_prefix(&root).expect("below the root");
@@ -61,7 +61,7 @@ impl Tree {
         self.folder.path().join("state")
     }
 
-    /// The sources of some of the crates that this was built from.
+    /// The sources of some of the crates that this test was built from.
     pub fn of_crates() -> Self {
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).expect("a home");
@@ -81,7 +81,7 @@ impl Tree {
                 let taken = crates.swap_remove(random.below(crates.len()));
                 let files = files_in(&taken);
                 let size: u64 = files.iter().map(|file| file.metadata().map_or(0, |file| file.len())).sum();
-                // One large crate would be all there is.
+                // A large crate would take all the space.
                 if size < 1 << 20 {
                     let name = taken.file_name().expect("a name");
                     copy(&taken, &root.join(name), &files);
@@ -110,14 +110,14 @@ impl Tree {
                 }
             }
             fs::create_dir(root.join(".git")).expect("a folder");
-            // What the rules of the project ignore.
+            // A folder that the rules of the project ignore.
             fs::create_dir(root.join("target")).expect("a folder");
             fs::write(root.join("target/ignored"), "fn ignored() {}\n").expect("writes");
         })
     }
 
-    /// Everything that is hard to walk, to read, or to cut into lines and, if it `has_blocks`, into blocks.
-    pub fn nasty(is_repository: bool, has_blocks: bool) -> Self {
+    /// Everything that is difficult to walk, to read, or to split into lines and, if it `has_blocks`, into blocks.
+    pub fn difficult(is_repository: bool, has_blocks: bool) -> Self {
         Self::new(|root| {
             let mut random = Random::new(11);
             write_lines(root);
@@ -127,7 +127,7 @@ impl Tree {
             write_encodings(root);
             write_binaries(root, &mut random);
             write_names(root);
-            write_links_and_the_like(root);
+            write_links_and_special_files(root);
             write_rules(root, is_repository);
         })
     }
@@ -166,7 +166,7 @@ fn write(root: &Path, path: impl AsRef<OsStr>, content: impl AsRef<[u8]>) {
     fs::write(path, content).expect("writes");
 }
 
-/// Words that differ from place to place, in lines of all lengths.
+/// Words that differ at every position, in lines of all lengths.
 fn filler(random: &mut Random, length: usize) -> Vec<u8> {
     let mut text = Vec::new();
     while text.len() < length {
@@ -187,7 +187,7 @@ fn filler(random: &mut Random, length: usize) -> Vec<u8> {
     text
 }
 
-/// The same in one line.
+/// The same text in one line.
 fn long_line(random: &mut Random, length: usize) -> Vec<u8> {
     filler(random, length).into_iter().map(|byte| if byte == b'\n' { b' ' } else { byte }).collect()
 }
@@ -220,31 +220,31 @@ fn write_lines(root: &Path) {
     }
 }
 
-/// Puts something over the text from a place on.
-fn put(text: &mut [u8], place: usize, what: &[u8]) {
-    text[place..place + what.len()].copy_from_slice(what);
+/// Overwrites the text from an offset on.
+fn put(text: &mut [u8], offset: usize, what: &[u8]) {
+    text[offset..offset + what.len()].copy_from_slice(what);
 }
 
 fn write_borders(root: &Path, random: &mut Random) {
     let shifts = [-7, -6, -5, -1, 0, 1, 2, -9, -3, -2, 6];
     for block in [1, 3] {
         for shift in shifts.into_iter().take(rounds(6, 11)) {
-            let place = (block * BLOCK).wrapping_add_signed(shift);
+            let offset = (block * BLOCK).wrapping_add_signed(shift);
             let mut lines = filler(random, (block + 1) * BLOCK);
-            put(&mut lines, place, b"needle");
+            put(&mut lines, offset, b"needle");
             write(root, format!("borders/match-{block}-{shift}"), &lines);
             let mut start = filler(random, (block + 1) * BLOCK + 77);
-            put(&mut start, place - 1, b"\nneedle Start");
+            put(&mut start, offset - 1, b"\nneedle Start");
             write(root, format!("borders/line-{block}-{shift}"), &start);
             let mut end = filler(random, block * BLOCK + 100);
-            put(&mut end, place - 7, b"needle\r\n");
+            put(&mut end, offset - 7, b"needle\r\n");
             write(root, format!("borders/crlf-{block}-{shift}"), &end);
             let mut long = long_line(random, (block + 2) * BLOCK);
-            put(&mut long, place, b"needle");
+            put(&mut long, offset, b"needle");
             put(&mut long, 5, b"needle");
             write(root, format!("borders/long-{block}-{shift}"), &long);
             let mut multi = filler(random, block * BLOCK + 40);
-            put(&mut multi, place, "日本é".as_bytes());
+            put(&mut multi, offset, "日本é".as_bytes());
             write(root, format!("borders/multi-{block}-{shift}"), &multi);
         }
     }
@@ -259,7 +259,7 @@ fn write_borders(root: &Path, random: &mut Random) {
         line[size - 1] = b'\n';
         write(root, format!("borders/size-line-{size}"), &line);
     }
-    // Lines that are exactly as long as blocks, and nearly.
+    // Lines that are exactly as long as blocks, or nearly.
     for length in [BLOCK - 1, BLOCK, BLOCK + 1] {
         let mut text = Vec::new();
         for _ in 0..4 {
@@ -270,7 +270,7 @@ fn write_borders(root: &Path, random: &mut Random) {
         }
         write(root, format!("borders/lines-of-{length}"), &text);
     }
-    // What is read in several parts.
+    // Files that are read in several parts.
     let mut window = filler(random, WINDOW + 3 * BLOCK);
     put(&mut window, WINDOW - 3, b"needle");
     put(&mut window, WINDOW + BLOCK - 1, b"\nneedle");
@@ -369,7 +369,7 @@ fn write_names(root: &Path) {
         b".hidden-folder/.hidden",
         b".hidden-folder/seen",
         b".github/workflow.yml",
-        // The order is that of bytes, not of names.
+        // Paths are sorted by bytes, not by name.
         b"order/a",
         b"order/a/b",
         b"order/a-b",
@@ -409,7 +409,7 @@ impl ReplaceNewlines for [u8] {
     }
 }
 
-fn write_links_and_the_like(root: &Path) {
+fn write_links_and_special_files(root: &Path) {
     let outside = root.parent().expect("a folder").join("outside");
     write(&outside, "file", "needle outside\n");
     write(root, "links/real/file", "needle here\n");
@@ -441,7 +441,7 @@ fn write_links_and_the_like(root: &Path) {
 }
 
 fn write_rules(root: &Path, is_repository: bool) {
-    // Rules above the root are nobody's business.
+    // Rules above the root do not apply.
     write(root.parent().expect("a folder"), ".gitignore", "*\n");
     write(root.parent().expect("a folder"), ".ignore", "*\n");
     let rules = "# a remark\n*.log\n!keep.log\n/rules/top\n/rules/build/\n!/rules/build/never.txt\nrules/**/deep.txt\n\
