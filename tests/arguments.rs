@@ -48,7 +48,7 @@ fn json_texts_in_place_of_lists_and_numbers_are_converted_and_noted() {
         call(&mut server, "search", json!({"query": "t", "path": "[\"a.txt\", \"!*.md\"]", "top": "1"}));
     assert_eq!(result["structuredContent"]["hits"][0]["line"], json!(2), "{result}");
     assert_eq!(result["_meta"]["pintle/repaired"], json!(["path", "top"]), "{result}");
-    // What was right is not noted.
+    // An argument of the right type is not noted.
     let result = call(&mut server, "text_read", json!({"path": "a.txt", "lines": [1, 2]}));
     assert!(result.get("_meta").is_none(), "{result}");
     let insert = json!({"path": "a.txt", "hash": hash(TEXT), "line": "2", "anchor": "two", "content": "new"});
@@ -69,7 +69,7 @@ fn null_for_an_optional_argument_is_absent_and_for_a_required_one_an_error() {
 }
 
 #[test]
-fn what_cannot_be_converted_is_refused_as_it_was_written() {
+fn arguments_that_cannot_be_converted_are_refused_as_they_were_written() {
     let mut server = start(Setup::new());
     for lines in ["7-3", "0-2", "a-b", "2", "[1, 2", "{}", "[1, 2, 3]", "99999999999-99999999999"] {
         let result = call(&mut server, "text_read", json!({"path": "a.txt", "lines": lines}));
@@ -78,7 +78,7 @@ fn what_cannot_be_converted_is_refused_as_it_was_written() {
         assert_eq!(failed["details"]["errors"][0]["path"], json!("/lines"), "{lines}: {failed}");
         assert!(result.get("_meta").is_none(), "{lines}: {result}");
     }
-    // The error is about what is still wrong, not about what was converted.
+    // The error names what is still wrong, not what was converted.
     let failed = failure(&call(&mut server, "text_read", json!({"paht": "a.txt", "lines": "[1, 2]"})));
     assert!(!failed["message"].as_str().expect("a message").contains("/lines"), "{failed}");
     server.finish();
@@ -119,7 +119,7 @@ fn a_range_with_a_dash_edits_only_what_old_confirms() {
 }
 
 #[test]
-fn an_idempotency_key_knows_a_call_by_what_it_meant() {
+fn an_idempotency_key_compares_arguments_after_conversion() {
     let mut server = start(Setup::new());
     let mut append = |id: i64, lines: Value| {
         let arguments =
@@ -155,7 +155,7 @@ fn strict_reading_and_the_direct_dialect_convert_nothing() {
 }
 
 #[test]
-fn an_unknown_argument_is_answered_with_the_one_that_was_meant() {
+fn an_unknown_argument_is_refused_with_the_one_that_was_probably_meant() {
     let mut server = start(Setup::new());
     for (tool, written, meant) in [
         ("text_read", "file_path", "path"),
@@ -185,7 +185,7 @@ fn an_unknown_argument_is_answered_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_path_that_begins_with_the_root_s_own_is_refused_with_the_relative_one() {
+fn a_path_that_begins_with_the_root_s_path_is_refused_with_the_relative_path() {
     let mut server = start(Setup::new());
     fs::create_dir(server.path("root/src")).expect("a folder");
     let root = server.path("root").canonicalize().expect("a root");
@@ -208,14 +208,14 @@ fn a_path_that_begins_with_the_root_s_own_is_refused_with_the_relative_one() {
         );
     }
     assert_eq!(fs::read_dir(&root).expect("lists").count(), 2, "nothing was made");
-    // Any other path that is not there is answered with the root's name.
+    // The error for any other missing path names the root.
     let globs = json!(["*.md", format!("!{}", absolute("src/**"))]);
     let failed = failure(&call(&mut server, "search", json!({"query": "one", "path": globs})));
     assert!(failed["hint"].as_str().is_some_and(|hint| hint.contains("`!src/**`")), "{failed}");
     let failed = failure(&call(&mut server, "text_read", json!({"path": "/etc/nothing"})));
     assert_eq!(failed["code"], json!("NOT_FOUND"), "{failed}");
     assert!(failed["hint"].as_str().is_some_and(|hint| hint.contains("`root`")), "{failed}");
-    // What really lies there is no mistake.
+    // A path that exists inside the root is not refused.
     let inside = root.join(absolute("").trim_start_matches('/'));
     fs::create_dir_all(&inside).expect("folders");
     fs::write(inside.join("c.txt"), "there\n").expect("writes");

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{Server, Setup, data, wait_until};
 
-/// Any JSON value; keys and numbers that are easy to get wrong among them.
+/// Any JSON value, including keys and numbers that are easy to get wrong.
 fn any_json() -> impl Strategy<Value = Value> {
     let key = prop_oneof![
         prop::sample::select(vec!["", "a", "b", "~", "/", "~0", "~1", "a/b", "m~n", "0", "-", "é", "\u{0}"])
@@ -120,7 +120,7 @@ fn with_schemas(setup: Setup, files: &[(&str, Value)]) -> Setup {
 }
 
 #[test]
-fn what_the_schema_says_of_a_reference_to_it_is_judged_and_by_the_alias_it_is_not() {
+fn a_rule_of_the_schema_about_schema_ref_is_applied_except_through_the_alias() {
     let constant = json!({"properties": {"$schemaRef": {"const": "abc"}}});
     let closed = json!({"additionalProperties": false, "properties": {"name": true}});
     let files = [
@@ -150,10 +150,10 @@ fn what_the_schema_says_of_a_reference_to_it_is_judged_and_by_the_alias_it_is_no
         ("nested-synesthetic-asset", json!({"$schemaRef": "x"}), &[]),
     ] {
         let result = server.result("validate_asset", json!({"schema": schema, "asset": asset}));
-        let told: Vec<_> =
+        let reported: Vec<_> =
             result["errors"].as_array().expect("errors").iter().map(|error| &error["path"]).collect();
         assert_eq!(
-            told,
+            reported,
             errors.iter().map(|path| json!(path)).collect::<Vec<_>>().iter().collect::<Vec<_>>(),
             "{schema} {asset}: {result}"
         );
@@ -162,9 +162,9 @@ fn what_the_schema_says_of_a_reference_to_it_is_judged_and_by_the_alias_it_is_no
 }
 
 #[test]
-fn what_lies_inside_the_root_is_listed_by_paths_that_the_files_tools_take() {
+fn assets_inside_the_root_are_listed_by_paths_that_the_files_tools_take() {
     for (schemas, examples, named) in [
-        // Where the folders are when nobody says so.
+        // The default folders.
         ("libs/synesthetic-schemas/jsonschema", "libs/synesthetic-schemas/examples", false),
         ("schemas", "examples", true),
     ] {
@@ -179,7 +179,7 @@ fn what_lies_inside_the_root_is_listed_by_paths_that_the_files_tools_take() {
             fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
             fs::write(file, text).expect("writes");
         }
-        // What counts is where a folder really is.
+        // The resolved path of a folder counts.
         symlink(&root, setup.path("link")).expect("a link");
         let through = |folder: &str| setup.path("link").join(folder);
         let (schemas_dir, examples_dir) = (through(schemas), through(examples));
@@ -233,8 +233,8 @@ fn what_lies_inside_the_root_is_listed_by_paths_that_the_files_tools_take() {
 }
 
 #[test]
-fn a_validation_without_end_does_not_hold_up_its_cancel() {
-    // Each definition asks the next one twice: there are 2^60 steps to a verdict.
+fn an_endless_validation_can_be_cancelled() {
+    // Each definition refers to the next one twice, so that a verdict takes 2^60 steps.
     let mut definitions = Map::from_iter([("d60".to_owned(), json!({"type": "number"}))]);
     for number in 0..60 {
         let next = json!({"$ref": format!("#/$defs/d{}", number + 1)});
@@ -247,7 +247,7 @@ fn a_validation_without_end_does_not_hold_up_its_cancel() {
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
     server.call("initialize", hello);
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    // There is one slot and no place to wait, so a call is refused while another one runs, and only then.
+    // There is one slot and the queue has no capacity, so a call is refused exactly while another one runs.
     let is_busy = |server: &mut Server| {
         let frame = server.call("tools/call", json!({"name": "list_schemas", "arguments": {}}));
         let text = frame["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
@@ -264,7 +264,7 @@ fn a_validation_without_end_does_not_hold_up_its_cancel() {
         (&json!("endless"), &json!("CANCELLED")),
         "{frame}"
     );
-    // The slot is free once the validation has really stopped.
+    // The slot is free only after the validation has stopped.
     wait_until("the validation has stopped", || !is_busy(&mut server));
     server.finish();
 }
@@ -295,7 +295,7 @@ fn tree_of_choices() -> Value {
 }
 
 #[test]
-fn choices_within_choices_are_judged_and_their_errors_are_not_listed_without_end() {
+fn nested_choices_are_validated_and_the_list_of_their_errors_is_limited() {
     let setup = Setup::new();
     let schemas = setup.path("schemas");
     fs::create_dir(&schemas).expect("a folder");

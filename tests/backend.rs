@@ -9,16 +9,16 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Setup, request};
+use crate::support::{Setup, TEST_TIMEOUT, request};
 
-/// A backend that gives each request the next answer and hands over what it was sent, before it answers.
+/// A backend that answers each request with the next answer. It passes on each request before it answers.
 struct Backend {
     address: SocketAddr,
     requests: mpsc::Receiver<(String, Value)>,
 }
 
 impl Backend {
-    /// An answer of `None` is never given: the connection stays open until the client leaves.
+    /// An answer of `None` is never sent: the connection stays open until the client closes it.
     fn start(answers: Vec<Option<String>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -37,12 +37,12 @@ impl Backend {
     }
 
     fn received(&self) -> (String, Value) {
-        self.requests.recv_timeout(PATIENCE).expect("a request came")
+        self.requests.recv_timeout(TEST_TIMEOUT).expect("a request came")
     }
 }
 
 fn serve(stream: TcpStream, answer: Option<&str>, requests: &mpsc::Sender<(String, Value)>) {
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("a timeout");
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first).expect("a request line");
@@ -114,7 +114,7 @@ fn the_id_is_looked_for_in_the_answer_and_then_in_the_location() {
 }
 
 #[test]
-fn an_invalid_asset_never_leaves() {
+fn an_invalid_asset_is_never_sent() {
     let (result, backend) = populate(vec![answer("201 Created", "", "{}")], json!({"asset": {"name": 5}}));
     assert_eq!(result["reason"], json!("validation_failed"));
     assert_eq!(result["errors"][0]["path"], json!("/name"));
@@ -124,7 +124,7 @@ fn an_invalid_asset_never_leaves() {
 }
 
 #[test]
-fn an_unvalidated_asset_is_posted_only_if_the_server_was_told_to_allow_it() {
+fn an_unvalidated_asset_is_posted_only_if_a_setting_allows_it() {
     let params = json!({"asset": {"name": 5}, "validate_first": false});
     let (result, backend) = populate(vec![answer("201 Created", "", r#"{"id":"x"}"#)], params.clone());
     assert_eq!((&result["ok"], &result["reason"]), (&json!(false), &json!("unsupported")), "{result}");
@@ -149,7 +149,7 @@ fn the_path_can_be_changed() {
 }
 
 #[test]
-fn a_backend_that_fails_is_told_with_its_status_and_words() {
+fn a_backend_failure_is_reported_with_its_status_and_detail() {
     let failing = answer("500 Internal Server Error", "", "internal error");
     let (result, _) = populate(vec![failing], json!({"asset": asset()}));
     assert_eq!(
@@ -162,7 +162,7 @@ fn a_backend_that_fails_is_told_with_its_status_and_words() {
 }
 
 #[test]
-fn a_backend_that_is_not_there_is_unreachable() {
+fn a_backend_that_does_not_listen_is_unreachable() {
     let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let mut server = Setup::assets().env("SYN_BACKEND_URL", format!("http://{closed}")).start();
     assert_eq!(
@@ -173,7 +173,7 @@ fn a_backend_that_is_not_there_is_unreachable() {
 }
 
 #[test]
-fn a_backend_that_takes_more_than_five_seconds_is_given_up() {
+fn a_backend_that_takes_more_than_five_seconds_is_a_timeout() {
     let started = Instant::now();
     let (result, _) = populate(vec![None], json!({"asset": asset()}));
     assert_eq!(result, json!({"ok": false, "reason": "backend_error", "status": 503, "detail": "timeout"}));
@@ -185,7 +185,7 @@ fn a_call_that_waits_for_the_backend_can_be_cancelled() {
     let backend = Backend::start(vec![None]);
     let mut server = Setup::assets().env("SYN_BACKEND_URL", backend.url()).start();
     server.request(json!(1), "populate_backend", json!({"asset": asset()}));
-    // The whole request is there, and nothing but the answer is missing.
+    // The backend has received the complete request; only its answer is missing.
     assert_eq!(backend.received().1, asset());
     server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}}));
     assert_eq!(server.frame()["error"]["data"]["code"], json!("CANCELLED"));
@@ -194,7 +194,7 @@ fn a_call_that_waits_for_the_backend_can_be_cancelled() {
 
 #[test]
 fn a_redirect_is_followed_on_the_same_host_and_refused_to_another() {
-    let to = |place: &str| answer("307 Temporary Redirect", &format!("location: {place}\r\n"), "");
+    let to = |target: &str| answer("307 Temporary Redirect", &format!("location: {target}\r\n"), "");
     let answers = vec![to("/moved"), answer("201 Created", "", r#"{"id":"m"}"#)];
     let (result, backend) = populate(answers, json!({"asset": asset()}));
     assert_eq!(result["asset_id"], json!("m"), "{result}");
@@ -208,10 +208,10 @@ fn a_redirect_is_followed_on_the_same_host_and_refused_to_another() {
 }
 
 #[test]
-fn a_redirect_that_would_not_send_the_asset_along_is_a_failure() {
+fn a_redirect_that_would_drop_the_asset_is_a_failure() {
     for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
         let moved = answer(status, "location: /login\r\n", "");
-        // What a GET of the new place would give must not pass for a receipt.
+        // A GET of the new location would succeed, but its answer is not a receipt for the asset.
         let answers = vec![moved, answer("200 OK", "", r#"{"id":"somebody"}"#)];
         let (result, backend) = populate(answers, json!({"asset": asset()}));
         assert_eq!(result["reason"], json!("backend_error"), "{result}");
@@ -224,7 +224,7 @@ fn a_redirect_that_would_not_send_the_asset_along_is_a_failure() {
 }
 
 #[test]
-fn an_asset_that_was_taken_without_an_id_is_not_sent_again_under_its_key() {
+fn an_asset_that_was_accepted_without_an_id_is_not_sent_again_under_its_key() {
     let backend = Backend::start(vec![answer("201 Created", "", ""), answer("201 Created", "", "")]);
     let mut server = Setup::assets().env("SYN_BACKEND_URL", backend.url()).start();
     for id in [1, 2] {

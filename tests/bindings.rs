@@ -1,4 +1,4 @@
-//! Files that are bound to schemas: nothing that does not match is written there, in whatever way it comes.
+//! Files that are bound to schemas: no operation writes content there that does not match the schema.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path, process::Command};
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, Setup, data, hash, pintle, run};
 
-/// Lamps are bound in their folder, and nothing else is.
+/// Lamps are bound in their folder. Nothing else is bound.
 const LAMPS: &[(&str, &str)] = &[("lamps/**/*.json", "lamp")];
 
 const GOOD: &str = "{\n  \"name\": \"Desk\",\n  \"watts\": 5\n}\n";
-/// What each of the mutations below makes of a good lamp: it has no watts.
+/// The result of each mutation below: a lamp without watts.
 const NO_WATTS: &str = "{\n  \"name\": \"Desk\"\n}\n";
 
 fn config(bindings: &[(&str, &str)]) -> String {
@@ -32,7 +32,7 @@ fn bound(bindings: &[(&str, &str)], files: &[(&str, &str)]) -> Server {
     setup.arg("--config").arg(file).start()
 }
 
-/// Everything in a folder: files with their bytes, links with where they lead, folders.
+/// Everything in a folder: files with their bytes, links with their targets, folders.
 fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -58,7 +58,7 @@ fn content(server: &Server, path: &str) -> String {
     fs::read_to_string(server.path("root").join(path)).expect("there")
 }
 
-/// A call that has to be refused for its errors, and to change nothing. Gives the errors.
+/// Asserts that a call is refused with errors and changes nothing. Returns the errors.
 fn refused(server: &mut Server, tool: &str, params: Value) -> Vec<Value> {
     let before = tree(&server.path("root"));
     let error = server.error(tool, params.clone());
@@ -74,8 +74,8 @@ fn refused(server: &mut Server, tool: &str, params: Value) -> Vec<Value> {
     errors
 }
 
-/// Where each error is, and where in the text.
-fn places(errors: &[Value]) -> Vec<(String, u64, u64)> {
+/// The JSON pointer, line and column of each error.
+fn positions(errors: &[Value]) -> Vec<(String, u64, u64)> {
     let number = |value: &Value| value.as_u64().expect("a number");
     errors
         .iter()
@@ -86,7 +86,7 @@ fn places(errors: &[Value]) -> Vec<(String, u64, u64)> {
         .collect()
 }
 
-fn place(path: &str, line: u64, column: u64) -> (String, u64, u64) {
+fn position(path: &str, line: u64, column: u64) -> (String, u64, u64) {
     (path.to_owned(), line, column)
 }
 
@@ -94,19 +94,23 @@ const FILES: &[(&str, &str)] =
     &[("lamps/a.json", GOOD), ("free/watts.json", NO_WATTS), ("free/good.json", GOOD), ("free/b.txt", "x\n")];
 
 #[test]
-fn each_mutation_that_would_make_a_bound_file_invalid_is_refused_and_leaves_all_as_it_was() {
+fn each_mutation_that_would_make_a_bound_file_invalid_is_refused_and_changes_nothing() {
     let mut server = bound(LAMPS, FILES);
     let good = hash(GOOD);
     let create = |content: &str, encoding: &str| json!({"path": "lamps/new/deep/b.json", "content": content, "encoding": encoding});
     // The Base64 is `{"name": 1}`.
     for (tool, params, expected) in [
-        ("file.create", create(NO_WATTS, "utf-8"), vec![place("", 1, 1)]),
-        ("file.create", create("{\"watts\": 1,\n \"name\": 7}", "utf-8"), vec![place("/name", 2, 10)]),
-        ("file.create", create("eyJuYW1lIjogMX0=", "base64"), vec![place("", 1, 1), place("/name", 1, 10)]),
+        ("file.create", create(NO_WATTS, "utf-8"), vec![position("", 1, 1)]),
+        ("file.create", create("{\"watts\": 1,\n \"name\": 7}", "utf-8"), vec![position("/name", 2, 10)]),
+        (
+            "file.create",
+            create("eyJuYW1lIjogMX0=", "base64"),
+            vec![position("", 1, 1), position("/name", 1, 10)],
+        ),
         (
             "file.move",
             json!({"path": "free/watts.json", "hash": hash(NO_WATTS), "to": "lamps/new/deep/b.json"}),
-            vec![place("", 1, 1)],
+            vec![position("", 1, 1)],
         ),
         (
             "text.replace",
@@ -114,7 +118,7 @@ fn each_mutation_that_would_make_a_bound_file_invalid_is_refused_and_leaves_all_
                 "path": "lamps/a.json", "hash": good, "lines": [1, 0],
                 "old": "  \"watts\": 5", "new": "  \"watts\": 0",
             }),
-            vec![place("/watts", 3, 12)],
+            vec![position("/watts", 3, 12)],
         ),
         (
             "text.replace",
@@ -122,7 +126,7 @@ fn each_mutation_that_would_make_a_bound_file_invalid_is_refused_and_leaves_all_
                 "path": "lamps/a.json", "hash": good, "lines": [1, 0],
                 "old": "  \"name\": \"Desk\",", "new": "",
             }),
-            vec![place("", 1, 1)],
+            vec![position("", 1, 1)],
         ),
         (
             "text.insert",
@@ -130,16 +134,16 @@ fn each_mutation_that_would_make_a_bound_file_invalid_is_refused_and_leaves_all_
                 "path": "lamps/a.json", "hash": good, "line": 3, "anchor": "  \"watts\": 5",
                 "content": "  \"shade\": {\n    \"colours\": [\"#ffffff\", \"red\"]\n  },",
             }),
-            vec![place("/shade/colours/1", 4, 28)],
+            vec![position("/shade/colours/1", 4, 28)],
         ),
         (
             "text.append",
             json!({"path": "lamps/a.json", "hash": good, "content": "{}"}),
-            vec![place("", 5, 1)],
+            vec![position("", 5, 1)],
         ),
     ] {
         let errors = refused(&mut server, tool, params.clone());
-        assert_eq!(places(&errors), expected, "{tool} {params}");
+        assert_eq!(positions(&errors), expected, "{tool} {params}");
     }
     server.finish();
 }
@@ -181,11 +185,11 @@ fn each_mutation_whose_result_is_valid_passes() {
 fn a_bound_file_may_be_removed_or_moved_away() {
     let mut server = bound(LAMPS, &[("lamps/a.json", GOOD), ("lamps/bad.json", NO_WATTS)]);
     server.result("file.remove", json!({"path": "lamps/a.json", "hash": hash(GOOD)}));
-    // A file that is invalid already, too: it no longer has to be a lamp.
+    // A file that was invalid before can also be moved away: outside the folder it need not be a lamp.
     let away = json!({"path": "lamps/bad.json", "hash": hash(NO_WATTS), "to": "free/bad.json"});
     server.result("file.move", away);
     assert_eq!(tree(&server.path("root")).keys().collect::<Vec<_>>(), ["free", "free/bad.json", "lamps"]);
-    // There anything may be written, and the way back is closed.
+    // Anything may be written outside the folder, but it cannot be moved back.
     let text = json!({"path": "free/bad.json", "hash": hash(NO_WATTS), "content": "not JSON"});
     let edited = server.result("text.append", text);
     refused(
@@ -197,15 +201,15 @@ fn a_bound_file_may_be_removed_or_moved_away() {
 }
 
 #[test]
-fn what_is_not_json_or_not_text_is_refused_with_its_place() {
+fn content_that_is_not_json_or_not_text_is_refused_with_its_position() {
     let mut server = bound(LAMPS, &[("lamps/a.json", GOOD)]);
     for (content, line, column) in
         [("", 1, 1), ("{\n  \"name\": }", 2, 11), ("{\"name\": \"x\", \"watts\": 1} 2", 1, 27)]
     {
         let params = json!({"path": "lamps/b.json", "content": content});
         assert_eq!(
-            places(&refused(&mut server, "file.create", params)),
-            [place("", line, column)],
+            positions(&refused(&mut server, "file.create", params)),
+            [position("", line, column)],
             "{content}"
         );
     }
@@ -221,12 +225,12 @@ fn what_is_not_json_or_not_text_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_byte_order_mark_is_refused_with_its_place_and_one_that_is_there_hides_nothing() {
+fn a_byte_order_mark_is_refused_with_its_position_and_an_existing_one_hides_no_errors() {
     let marked = format!("\u{feff}{GOOD}");
     let files = [("lamps/a.json", GOOD), ("lamps/marked.json", &marked), ("free/marked.json", &marked)];
     let mut server = bound(LAMPS, &files);
     let replace = |path: &str, before: &str, old: &str, new: &str| json!({"path": path, "hash": hash(before), "lines": [1, 0], "old": old, "new": new});
-    // The Base64 is a mark and `{"name": "x", "watts": 1}`.
+    // The Base64 encodes a byte order mark and `{"name": "x", "watts": 1}`.
     let base64 = json!({"path": "lamps/b.json", "encoding": "base64", "content": "77u/eyJuYW1lIjogIngiLCAid2F0dHMiOiAxfQ=="});
     for (tool, params) in [
         ("file.create", json!({"path": "lamps/b.json", "content": marked})),
@@ -235,21 +239,21 @@ fn a_byte_order_mark_is_refused_with_its_place_and_one_that_is_there_hides_nothi
         ("text.replace", replace("lamps/a.json", GOOD, "{", "\u{feff}{")),
     ] {
         let errors = refused(&mut server, tool, params);
-        assert_eq!(places(&errors), [place("", 1, 1)], "{errors:?}");
+        assert_eq!(positions(&errors), [position("", 1, 1)], "{errors:?}");
         assert!(errors[0]["msg"].as_str().is_some_and(|msg| msg.contains("byte order mark")), "{errors:?}");
     }
-    // The file that has one is valid but for that, and stays so.
+    // The file that already has a byte order mark is otherwise valid. An edit must not add errors to it.
     let spoil = replace("lamps/marked.json", &marked, "  \"watts\": 5", "  \"watts\": 0");
-    assert_eq!(places(&refused(&mut server, "text.replace", spoil)), [place("/watts", 3, 12)]);
+    assert_eq!(positions(&refused(&mut server, "text.replace", spoil)), [position("/watts", 3, 12)]);
     server.result("text.replace", replace("lamps/marked.json", &marked, "\u{feff}{", "{"));
     assert_eq!(content(&server, "lamps/marked.json"), GOOD);
     server.finish();
 }
 
 #[test]
-fn of_several_bindings_of_one_file_each_holds() {
+fn all_bindings_of_one_file_apply() {
     let files = [("lamps/a.json", GOOD), ("both/x.json", "[]")];
-    // Nothing is both a lamp and a shade.
+    // No file can be both a lamp and a shade.
     let bindings =
         [("lamps/*.json", "anything"), ("**/a.json", "lamp"), ("both/*", "lamp"), ("both/*", "shade")];
     let mut server = bound(&bindings, &files);
@@ -264,7 +268,7 @@ fn of_several_bindings_of_one_file_each_holds() {
 }
 
 #[test]
-fn a_link_is_bound_by_its_own_path_and_by_what_it_leads_to() {
+fn a_link_is_bound_by_its_own_path_and_by_its_target() {
     let files = [("free/a.json", GOOD), ("free/b.json", GOOD), ("lamps/c.json", GOOD), ("free/text", "no\n")];
     let mut server = bound(LAMPS, &files);
     let root = server.path("root");
@@ -282,10 +286,10 @@ fn a_link_is_bound_by_its_own_path_and_by_what_it_leads_to() {
         let params = json!({"path": "free/text", "hash": hash("no\n"), "to": path});
         refused(&mut server, "file.move", params);
     }
-    // A link that takes a bound name brings what it leads to.
+    // A link that is moved to a bound name is validated by its target.
     let params = json!({"path": "lamps/text", "hash": hash("no\n"), "to": "lamps/text.json"});
     refused(&mut server, "file.move", params);
-    // A link that the call does not name is not looked for: the README says to bind what it leads to.
+    // A link that the call does not name is not checked. The README says to bind its target.
     server.result("text.append", spoil("free/b.json"));
     server.result("file.create", json!({"path": "lamps/inner/new.txt", "content": "{}"}));
     let valid = json!({
@@ -303,7 +307,7 @@ fn a_bound_name_keeps_its_bytes_when_a_hard_link_to_the_file_is_edited_under_a_f
     fs::hard_link(server.path("root/lamps/a.json"), server.path("root/free.json")).expect("a hard link");
     server.result("text.append", json!({"path": "free.json", "hash": hash(GOOD), "content": "spoiled"}));
     assert_eq!(content(&server, "lamps/a.json"), GOOD);
-    // And the other way round a bound name is bound, whatever other names the file has.
+    // Conversely, a bound name stays bound, whatever other names the file has.
     let error = server.error(
         "file.move",
         json!({"path": "free.json", "hash": hash(format!("{GOOD}spoiled\n")), "to": "lamps/b.json"}),
@@ -318,22 +322,22 @@ fn a_bound_name_keeps_its_bytes_when_a_hard_link_to_the_file_is_edited_under_a_f
 }
 
 #[test]
-fn a_file_that_is_invalid_can_be_mended_step_by_step_but_not_made_worse() {
+fn an_invalid_file_can_be_fixed_step_by_step_but_not_made_worse() {
     let broken = "{\n  \"name\": 7,\n  \"watts\": 0,\n  \"colour\": \"red\"\n}\n";
     let mut server = bound(LAMPS, &[("lamps/a.json", broken)]);
     let replace = |guard: &Value, old: &str, new: &str| json!({"path": "lamps/a.json", "hash": guard, "lines": [1, 0], "old": old, "new": new});
     let first = json!(hash(broken));
-    // Worse: one error more, beside the three that are there. Only the new one is told.
+    // The edit adds a fourth error to three. Only the new one is reported.
     let errors = refused(
         &mut server,
         "text.replace",
         replace(&first, "  \"watts\": 0,", "  \"watts\": 0, \"bought\": \"x\","),
     );
-    assert_eq!(places(&errors), [place("/bought", 3, 25)]);
-    // Another error in the place of one that was there is a new one.
+    assert_eq!(positions(&errors), [position("/bought", 3, 25)]);
+    // An error that replaces another one is a new error.
     refused(&mut server, "text.replace", replace(&first, "  \"name\": 7,", "  \"name\": \"\","));
     refused(&mut server, "text.replace", replace(&first, "}", ""));
-    // An edit that changes none of them passes, and so does each that takes one away.
+    // An edit that changes none of the errors passes, and so does each edit that removes one.
     let mut guard = first;
     for (old, new) in [
         ("{", "{\n"),
@@ -343,18 +347,18 @@ fn a_file_that_is_invalid_can_be_mended_step_by_step_but_not_made_worse() {
     ] {
         guard = server.result("text.replace", replace(&guard, old, new))["hash"].clone();
     }
-    // What has been mended stays so.
+    // What has been fixed cannot be broken again.
     refused(&mut server, "text.replace", replace(&guard, "  \"watts\": 5", "  \"watts\": 0"));
     assert_eq!(content(&server, "lamps/a.json"), GOOD);
     server.finish();
 }
 
 #[test]
-fn a_file_that_is_not_json_can_be_mended_step_by_step() {
+fn a_file_that_is_not_json_can_be_fixed_step_by_step() {
     let broken = "{\n  \"name\": \"Desk\"\n  \"watts\": 5,\n}\n";
     let mut server = bound(LAMPS, &[("lamps/a.json", broken)]);
     let replace = |guard: &str, old: &str, new: &str| json!({"path": "lamps/a.json", "hash": guard, "lines": [1, 0], "old": old, "new": new});
-    // There are two mistakes; each edit mends one.
+    // There are two mistakes; each edit fixes one.
     let step = server
         .result("text.replace", replace(&hash(broken), "  \"name\": \"Desk\"", "  \"name\": \"Desk\","));
     let guard = step["hash"].as_str().expect("a hash");
@@ -382,7 +386,7 @@ fn a_glob_binds_what_it_names_and_nothing_else() {
         let mut server = bound(&[(glob, "lamp")], &[]);
         for path in bound_paths {
             refused(&mut server, "file.create", json!({"path": path, "content": "{}"}));
-            // However the path is written.
+            // The path may be written in any form.
             let written = format!("/.//up/../{path}");
             refused(&mut server, "file.create", json!({"path": written, "content": "{}"}));
         }
@@ -394,8 +398,8 @@ fn a_glob_binds_what_it_names_and_nothing_else() {
 }
 
 #[test]
-fn a_binding_that_cannot_hold_stops_the_start_and_says_why() {
-    for (text, told) in [
+fn a_binding_that_cannot_be_applied_stops_the_start_and_says_why() {
+    for (text, wanted) in [
         (config(&[("*.json", "lmp")]), vec!["*.json", "lmp", "`lamp`"]),
         (config(&[("a[.json", "lamp")]), vec!["a[.json"]),
         (config(&[("{a,b.json", "lamp")]), vec!["{a,b.json"]),
@@ -417,7 +421,7 @@ fn a_binding_that_cannot_hold_stops_the_start_and_says_why() {
             let (code, output, errors) = run(command.args(arguments), b"");
             assert!(code.is_some_and(|code| code != 0), "{text}{arguments:?} goes on: {output}{errors}");
             assert!(errors.contains("pintle.toml"), "the file is not named: {errors}");
-            for part in &told {
+            for part in &wanted {
                 assert!(errors.contains(part), "{text}{arguments:?}: nothing of {part}: {errors}");
             }
         }
@@ -443,7 +447,7 @@ fn command(folder: &Path) -> Command {
 }
 
 #[test]
-fn the_validate_command_knows_the_bindings_and_a_schema_that_is_named_beats_them() {
+fn the_validate_command_applies_the_bindings_and_a_named_schema_overrides_them() {
     let folder = workspace(
         &[("desk/**", "lamp"), ("desk/both.json", "shade")],
         &[
@@ -462,14 +466,14 @@ fn the_validate_command_knows_the_bindings_and_a_schema_that_is_named_beats_them
     let (code, output) = validate(&["desk/bad.json"]);
     assert_eq!(code, Some(1));
     assert!(output.starts_with("desk/bad.json: invalid (schema lamp)\n  1:1  (root)  "), "{output}");
-    // Of several bindings each holds.
+    // If a file has several bindings, all of them apply.
     let (code, output) = validate(&["desk/both.json"]);
     assert!(code == Some(1) && output.contains("schema shade"), "{output}");
-    // The path may be written in any way.
+    // The path may be written in any form.
     let absolute = folder.path().join("desk/../desk/bad.json");
     let (code, output) = validate(&[absolute.to_str().expect("text")]);
     assert!(code == Some(1) && output.contains("schema lamp"), "{output}");
-    // Below a folder, what is bound is validated, whatever its name ends with.
+    // Below a folder, every bound file is validated, whatever its name ends with.
     let (code, output) = validate(&["--json", "desk"]);
     assert_eq!(code, Some(1));
     let report: Value = serde_json::from_str(&output).expect("JSON");
@@ -486,13 +490,13 @@ fn the_validate_command_knows_the_bindings_and_a_schema_that_is_named_beats_them
         ("desk/good.json", &json!("lamp"), &json!(true)),
     ];
     assert_eq!(verdicts, expected);
-    // A schema that is named beats the bindings, to both sides.
+    // A schema that is named overrides the bindings, both for valid and for invalid files.
     assert_eq!(validate(&["--schema", "anything", "desk/bad.json"]).0, Some(0));
     assert_eq!(validate(&["--schema", "shade", "desk/good.json"]).0, Some(1));
 }
 
 #[test]
-fn the_validate_flag_knows_the_bindings() {
+fn the_validate_flag_applies_the_bindings() {
     let folder = workspace(&[("desk/**", "lamp")], &[("desk/a.conf", NO_WATTS), ("desk/b.conf", GOOD)]);
     let flag = |file: &str| {
         let (code, output, _) = run(command(folder.path()).args(["--validate", file]), b"");
@@ -501,11 +505,11 @@ fn the_validate_flag_knows_the_bindings() {
     assert_eq!(flag("desk/b.conf"), (Some(0), json!({"ok": true, "errors": []})));
     let (code, result) = flag("desk/a.conf");
     assert_eq!((code, &result["reason"]), (Some(1), &json!("validation_failed")));
-    assert_eq!(places(result["errors"].as_array().expect("a list")), [place("", 1, 1)]);
+    assert_eq!(positions(result["errors"].as_array().expect("a list")), [position("", 1, 1)]);
 }
 
 #[test]
-fn the_validate_command_applies_the_bindings_of_a_link_and_of_what_it_leads_to() {
+fn the_validate_command_applies_the_bindings_of_a_link_and_of_its_target() {
     let files = [("free/bad.json", NO_WATTS), ("lamps/bad.json", NO_WATTS), ("lamps/good.json", GOOD)];
     let folder = workspace(LAMPS, &files);
     symlink("../free/bad.json", folder.path().join("lamps/link.json")).expect("a link");
@@ -534,12 +538,12 @@ fn a_refusal_is_the_same_in_both_dialects() {
     let text = frame["result"]["content"][0]["text"].as_str().expect("a text");
     assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), direct);
     let errors = direct["details"]["errors"].as_array().expect("a list");
-    assert_eq!(places(errors), [place("/watts", 3, 12)]);
+    assert_eq!(positions(errors), [position("/watts", 3, 12)]);
     let message = direct["message"].as_str().expect("a message");
-    for told in ["/lamps/a.json", "`lamp`", "ine 3", "olumn 12", "/watts"] {
-        assert!(message.contains(told), "nothing of {told}: {message}");
+    for wanted in ["/lamps/a.json", "`lamp`", "ine 3", "olumn 12", "/watts"] {
+        assert!(message.contains(wanted), "{wanted} is missing: {message}");
     }
-    // What the schema is can be asked.
+    // The hint names the tool that returns the schema.
     assert!(direct["hint"].as_str().is_some_and(|hint| hint.contains("get_schema")), "{direct}");
     assert_eq!(content(&server, "lamps/a.json"), GOOD);
     server.finish();

@@ -1,4 +1,4 @@
-//! Ending calls early: exactly one reply each, and nothing after it.
+//! Cancelling calls: each call gets exactly one reply, and nothing follows it.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn a_running_call_is_cancelled_at_once_by_its_id_as_number_or_string() {
         [(json!(1), json!(1)), (json!(2), json!("2")), (json!("3"), json!(3)), (json!("x"), json!("x"))]
     {
         server.request(id.clone(), "test_sleep", json!({"ms": 600_000}));
-        // Without the cancel the reply would come only after the test has lost its patience.
+        // Without the cancel, the reply would come after the timeout of the test.
         cancel(&mut server, named);
         assert_cancelled(&server.frame(), &id);
     }
@@ -30,7 +30,7 @@ fn a_running_call_is_cancelled_at_once_by_its_id_as_number_or_string() {
 }
 
 #[test]
-fn a_queued_call_is_cancelled_keeps_its_place_and_never_runs() {
+fn a_queued_call_that_is_cancelled_keeps_its_turn_and_never_runs() {
     let mut server = Setup::fixtures().start();
     server.request(json!(1), "test_sleep", json!({"ms": 300}));
     server.request(json!(2), "test_panic", json!({}));
@@ -44,7 +44,7 @@ fn a_queued_call_is_cancelled_keeps_its_place_and_never_runs() {
 }
 
 #[test]
-fn a_cancelled_call_tells_no_more_progress() {
+fn a_cancelled_call_reports_no_more_progress() {
     let mut server = Setup::fixtures().start();
     let mut message = request(json!(1), "test_progress", json!({"count": 100_000, "everyMs": 1}));
     message["meta"] = json!({"progressToken": "t"});
@@ -56,7 +56,7 @@ fn a_cancelled_call_tells_no_more_progress() {
         frame = server.frame();
     }
     assert_cancelled(&frame, &json!(1));
-    // Longer than the pause between two notifications: a late one would come in between.
+    // The pause is longer than the interval between two notifications, so a late one would arrive in it.
     server.request(json!(2), "test_sleep", json!({"ms": 600}));
     assert_eq!(server.frame()["result"], json!({"slept": 600}));
     server.finish();
@@ -90,7 +90,7 @@ fn large_and_odd_ids_can_be_cancelled_too() {
 }
 
 #[test]
-fn a_cancel_gets_past_large_requests_that_wait() {
+fn a_cancel_overtakes_large_requests_that_wait() {
     let mut server = Setup::fixtures().arg("--log-level=off").start();
     server.request(json!("slow"), "test_sleep", json!({"ms": 600_000}));
     let large = "x".repeat(900_000);
@@ -116,7 +116,7 @@ fn a_cancel_with_the_id_of_a_call_in_flight_is_refused() {
 }
 
 #[test]
-fn a_storm_of_cancels_gives_each_call_exactly_one_reply() {
+fn many_cancels_at_once_give_each_call_exactly_one_reply() {
     const COUNT: usize = 500;
     let mut server = Setup::fixtures().arg("--log-level=off").start();
     let mut stdin = server.take_stdin();

@@ -1,6 +1,6 @@
-//! Which clients can use what the server lists: each client's rules, kept as data, against the list that it gets.
+//! Which clients can use what the server lists: the rules of each client, stored as data, are checked against its list.
 //!
-//! The data file says where each rule comes from. `scripts/agents` asks some of the same clients themselves.
+//! The data file names the source of each rule. `scripts/agents` runs some of the same clients.
 
 use std::collections::BTreeSet;
 
@@ -27,9 +27,9 @@ struct Client {
     #[serde(rename = "clientInfo")]
     names: Vec<String>,
     results: Results,
-    /// What the client puts before a tool's name.
+    /// The client's prefix for the names of tools.
     prefix: String,
-    /// Arguments that the client adds to every tool's schema, and sends to a server that does not know them.
+    /// Arguments that the client adds to the schema of every tool and sends to a server that does not know them.
     #[serde(default, rename = "addedArguments")]
     added_arguments: Vec<String>,
     sources: Sources,
@@ -79,7 +79,7 @@ enum RuleName {
     AlwaysLoaded,
 }
 
-/// What a client gets when it connects.
+/// The tools and instructions that a client receives when it connects.
 struct Listing {
     instructions: String,
     tools: Vec<Value>,
@@ -91,7 +91,7 @@ fn clients() -> Vec<Client> {
 }
 
 impl Client {
-    /// Names that the client may give itself: of a prefix, one that begins with it.
+    /// Names that the client may report. A prefix stands for one name that begins with it.
     fn names(&self) -> impl Iterator<Item = String> {
         self.names.iter().map(|name| match name.strip_suffix('*') {
             Some(prefix) => format!("{prefix}pintle"),
@@ -99,21 +99,21 @@ impl Client {
         })
     }
 
-    /// What the client would refuse, cut or be harmed by.
+    /// What the client would refuse, cut off or misinterpret.
     fn refusals(&self, listing: &Listing) -> Vec<String> {
         self.rules.iter().filter_map(|rule| rule.refusal(&self.prefix, listing)).collect()
     }
 }
 
 impl Rule {
-    /// The number that the rule sets.
+    /// The limit that the rule sets.
     fn limit(&self) -> usize {
         let value = self.value.as_ref().and_then(Value::as_u64);
         usize::try_from(value.unwrap_or_else(|| panic!("{:?} needs a number", self.rule)))
             .expect("a small number")
     }
 
-    /// What the rule has against a list, in one line.
+    /// A description, in one line, of how a listing breaks the rule.
     fn refusal(&self, prefix: &str, listing: &Listing) -> Option<String> {
         let of_list = match self.rule {
             RuleName::ToolCount if listing.tools.len() > self.limit() => {
@@ -132,12 +132,12 @@ impl Rule {
         (!found.is_empty()).then(|| format!("{:?}: {}; source: {}", self.rule, found.join(", "), self.source))
     }
 
-    /// What the rule has against a tool.
+    /// A description of how a tool breaks the rule.
     fn refuses(&self, prefix: &str, name: &str, tool: &Value) -> Option<String> {
         let input = &tool["inputSchema"];
         let output = tool.get("outputSchema");
         let schemas = || [Some(input), output].into_iter().flatten();
-        // A rule on a part of a schema: what it finds in the input or the output.
+        // A rule about a part of a schema is checked in the input and in the output.
         let anywhere = |finds: &dyn Fn(&Value) -> Option<String>| {
             schemas().find_map(|schema| subschemas(schema).into_iter().find_map(finds))
         };
@@ -232,7 +232,7 @@ fn unsafe_number(value: &Value) -> Option<String> {
     }
 }
 
-/// A session of a client that gives itself this name.
+/// A session of a client that reports this name.
 fn session(setup: Setup, name: &str) -> (Server, String) {
     let mut server = setup.start();
     let client = json!({"name": name, "version": "1"});
@@ -242,7 +242,7 @@ fn session(setup: Setup, name: &str) -> (Server, String) {
     (server, answer["instructions"].as_str().unwrap_or_default().to_owned())
 }
 
-/// What a client of this name gets, after a handshake.
+/// The listing that a client of this name receives after a handshake.
 fn listing(setup: Setup, name: &str) -> Listing {
     let (mut server, instructions) = session(setup, name);
     let result = server.result("tools/list", json!({}));
@@ -250,13 +250,13 @@ fn listing(setup: Setup, name: &str) -> Listing {
     Listing { instructions, tools: result["tools"].as_array().expect("tools").clone() }
 }
 
-/// The request of a client of this name that shakes no hands.
+/// A request, without a handshake, of a client of this name.
 fn modern_as(name: &str, method: &str, mut params: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({"name": name, "version": "1"});
     modern(json!(1), method, params)
 }
 
-/// Every refusal of every client, where the server is set up like this.
+/// Every refusal of every client by a server with this setup.
 fn refusals(setup: impl Fn() -> Setup) -> Vec<String> {
     let mut found = Vec::new();
     for client in clients() {
@@ -322,7 +322,8 @@ fn results_have_the_form_that_the_client_can_use() {
     }
 }
 
-/// Gemini CLI asks its model to set an argument of its own on every call that depends on another, and sends it along.
+/// Gemini CLI asks its model to set an extra argument on every call that depends on another, and sends it to the
+/// server.
 #[test]
 fn an_argument_that_the_client_adds_does_not_fail_the_call() {
     for client in clients() {

@@ -56,7 +56,7 @@ fn tools_lists_every_tool_for_people_and_programs() {
 }
 
 #[test]
-fn call_prints_the_result_and_tells_failures_by_its_exit_code() {
+fn call_prints_the_result_and_reports_failures_by_its_exit_code() {
     let call = |arguments: &[&str], input: &[u8]| {
         run(conformance().arg("call").args(arguments).arg("--fixtures").current_dir(data()), input)
     };
@@ -80,7 +80,7 @@ fn call_prints_the_result_and_tells_failures_by_its_exit_code() {
 }
 
 #[test]
-fn flags_beat_the_environment_which_beats_the_file() {
+fn flags_override_the_environment_which_overrides_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["file", "variable", "flag"] {
         fs::create_dir(folder.path().join(name)).expect("a folder");
@@ -109,7 +109,7 @@ fn flags_beat_the_environment_which_beats_the_file() {
 #[test]
 fn an_unknown_key_in_the_file_stops_the_start_and_names_the_nearest() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (text, told) in [
+    for (text, wanted) in [
         (
             "shemas_dir = \"x\"",
             "line 1, column 1: unknown key `shemas_dir`; the nearest known one is `schemas_dir`",
@@ -123,7 +123,7 @@ fn an_unknown_key_in_the_file_stops_the_start_and_names_the_nearest() {
         fs::write(folder.path().join("pintle.toml"), text).expect("writes");
         let (code, output, errors) = run(pintle().arg("serve").current_dir(folder.path()), b"");
         assert_eq!((code, output.as_str()), (Some(2), ""), "{text}");
-        assert!(errors.contains(told), "{text}: {errors}");
+        assert!(errors.contains(wanted), "{text}: {errors}");
     }
 }
 
@@ -135,12 +135,12 @@ fn every_error_in_the_file_has_its_file_line_and_column() {
     fs::write(folder.path().join("schemas/lamp.json"), "true").expect("writes");
     let bind = "schemas_dir = \"schemas\"\n[[bind]]\npath = \"a\"\nschema = \"lamp\"\n[[bind]]\n";
     let http = "http = \"127.0.0.1:0\"\nauth = \"none\"\n";
-    for (text, position, told) in [
-        // What the file says is not what a key takes.
+    for (text, position, wanted) in [
+        // The value has the wrong type.
         (format!("{bind}path = \"b\"\nschemas = \"lamp\"\n"), "line 7, column 1", "unknown key `schemas`"),
         (format!("{bind}path = \"b\"\nschema = 7\n"), "line 7, column 10", "/bind/1/schema"),
         (format!("{bind}path = \"b\"\n"), "line 5, column 1", "`schema` is missing"),
-        // What it says cannot be done.
+        // The value cannot be applied.
         (format!("{bind}path = \"b\"\nschema = \"lmp\"\n"), "line 7, column 10", "the nearest is `lamp`"),
         (format!("{bind}schema = \"lamp\"\npath = \"a[\"\n"), "line 7, column 8", "`a[`"),
         (format!("{bind}path = \"lamps\"\nschema = \"lamp\"\n"), "line 6, column 8", "`lamps/**`"),
@@ -157,7 +157,7 @@ fn every_error_in_the_file_has_its_file_line_and_column() {
         ("root = \".\"\nstate_dir = \"state\"".into(), "line 2, column 13", "inside the root"),
         ("backend_url = \"ftp://h\"".into(), "line 1, column 15", "the backend cannot be used"),
         ("log_file = \"gone/log\"".into(), "line 1, column 12", "cannot write the log file"),
-        // It is not TOML, or no text.
+        // The file is not TOML, or not text.
         ("root = \".\"\nlog_file = [".into(), "line 2, column 13", ""),
         ("root = \".\"\nroot = \".\"".into(), "line 2, column 1", "duplicate key"),
     ] {
@@ -168,9 +168,9 @@ fn every_error_in_the_file_has_its_file_line_and_column() {
         let (code, output, errors) = run(&mut command, b"");
         assert_eq!((code, output.as_str()), (Some(2), ""), "{text}\n{errors}");
         let expected = format!("error: pintle.toml: {position}: ");
-        assert!(errors.contains(&expected) && errors.contains(told), "{text}\n{errors}");
+        assert!(errors.contains(&expected) && errors.contains(wanted), "{text}\n{errors}");
     }
-    // What was typed is no error of the file.
+    // An error in a flag is not reported as an error in the file.
     fs::write(folder.path().join("pintle.toml"), "drain = \"5s\"\nrunning = 5\n").expect("writes");
     for arguments in [["--drain", "soon"], ["--running", "0"]] {
         let (_, _, errors) = run(pintle().arg("serve").args(arguments).current_dir(folder.path()), b"");
@@ -179,7 +179,7 @@ fn every_error_in_the_file_has_its_file_line_and_column() {
 }
 
 #[test]
-fn a_state_folder_inside_the_root_stops_the_start_with_the_remedy() {
+fn a_state_folder_inside_the_root_stops_the_start_and_says_what_to_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("root");
     fs::create_dir(&root).expect("a root");
@@ -194,14 +194,14 @@ fn a_state_folder_inside_the_root_stops_the_start_with_the_remedy() {
 }
 
 #[test]
-fn a_root_that_is_not_there_stops_the_start() {
+fn a_root_that_does_not_exist_stops_the_start() {
     let (code, _, errors) = run(pintle().args(["serve", "--root", "/no/such/folder"]), b"");
     assert_eq!(code, Some(2));
     assert!(errors.contains("/no/such/folder"), "{errors}");
 }
 
 #[test]
-fn a_variable_that_looks_like_a_setting_but_is_none_is_a_warning() {
+fn a_variable_that_looks_like_a_setting_but_is_not_one_is_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = pintle();
     command.arg("serve").current_dir(folder.path()).env("PINTLE_LOG_FIEL", "x");
@@ -223,7 +223,7 @@ fn commands_work_anywhere_in_the_home_folder_too() {
         let (code, _, errors) = run(&mut command, b"");
         assert_eq!(code, Some(0), "{errors}");
     }
-    // There is no place for an index then, and text is searched without one.
+    // There is no folder for an index in this case, so text is searched without one.
     fs::write(home.path().join("a.txt"), "needle\n").expect("writes");
     let mut command = pintle();
     command.arg("serve").current_dir(home.path()).env("HOME", home.path());
@@ -239,7 +239,7 @@ fn commands_work_anywhere_in_the_home_folder_too() {
 }
 
 #[test]
-fn the_environment_beats_the_file_both_ways_and_empty_variables_are_none() {
+fn the_environment_overrides_the_file_both_ways_and_empty_variables_count_as_unset() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("pintle.toml");
     fs::write(&config, "deterministic = true\n").expect("writes");
@@ -256,7 +256,7 @@ fn the_environment_beats_the_file_both_ways_and_empty_variables_are_none() {
 }
 
 #[test]
-fn an_empty_variable_is_one_that_is_not_set_whatever_its_type() {
+fn an_empty_variable_of_any_type_counts_as_unset() {
     let folder = tempfile::tempdir().expect("a folder");
     let (_, help, _) = run(pintle().args(["serve", "--help"]), b"");
     let variables: Vec<_> = help.split("[env: ").skip(1).filter_map(|rest| rest.split(']').next()).collect();
@@ -264,12 +264,12 @@ fn an_empty_variable_is_one_that_is_not_set_whatever_its_type() {
     fs::write(folder.path().join("pintle.toml"), "deterministic = true\n").expect("writes");
     let mut command = pintle();
     command.arg("serve").current_dir(folder.path()).envs(variables.iter().map(|name| (name, "")));
-    // The default ready file is another server's as well.
+    // Another server may use the default ready file.
     command.args(["--ready-file"]).arg(folder.path().join("ready"));
     let line = br#"{"jsonrpc":"2.0","id":1,"method":"list_schemas","params":{}}"#;
     let (code, _, errors) = run(&mut command, line);
     assert_eq!(code, Some(0), "{errors}");
-    assert!(errors.contains("\"deterministic\":true"), "the file is not beaten: {errors}");
+    assert!(errors.contains("\"deterministic\":true"), "the file is not overridden: {errors}");
 }
 
 #[test]
@@ -287,16 +287,16 @@ fn secrets_in_the_environment_are_not_shown() {
 }
 
 #[test]
-fn odd_files_and_numbers_are_errors_and_no_hangs() {
+fn odd_files_and_numbers_are_errors_and_never_hang() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs").success());
-    for (argument, told) in [("--log-file", "log file"), ("--config", "is not a file")] {
+    for (argument, wanted) in [("--log-file", "log file"), ("--config", "is not a file")] {
         let mut command = pintle();
         command.arg("serve").current_dir(folder.path()).arg(argument).arg(&pipe);
         let (code, _, errors) = run(&mut command, b"");
         assert_eq!(code, Some(2), "{argument}");
-        assert!(errors.contains(told), "{argument}: {errors}");
+        assert!(errors.contains(wanted), "{argument}: {errors}");
     }
     for arguments in [["--running", "2305843009213693952"], ["--running", "0"], ["--drain", "never"]] {
         let (code, _, _) = run(pintle().arg("serve").args(arguments).current_dir(folder.path()), b"");
@@ -313,7 +313,7 @@ fn odd_files_and_numbers_are_errors_and_no_hangs() {
 }
 
 #[test]
-fn the_name_alone_says_in_ten_lines_what_one_can_do() {
+fn pintle_without_arguments_prints_ten_lines_of_help() {
     let (code, output, errors) = run(&mut pintle(), b"");
     assert_eq!((code, output.as_str()), (Some(2), ""));
     assert_eq!(errors.lines().count(), 10, "{errors}");
@@ -326,13 +326,13 @@ fn the_name_alone_says_in_ten_lines_what_one_can_do() {
 }
 
 #[test]
-fn help_shows_first_what_everybody_needs_and_the_rest_in_groups() {
+fn help_shows_common_options_first_and_the_rest_in_groups() {
     let (code, help, _) = run(pintle().args(["serve", "--help"]), b"");
     assert_eq!(code, Some(0));
     let group_of = |flag: &str| {
-        let place = help.find(&format!("{flag} ")).unwrap_or_else(|| panic!("no {flag}: {help}"));
+        let offset = help.find(&format!("{flag} ")).unwrap_or_else(|| panic!("no {flag}: {help}"));
         let is_title = |line: &&str| line.ends_with(':') && !line.starts_with(' ');
-        help[..place].lines().rfind(is_title).unwrap_or_default().to_owned()
+        help[..offset].lines().rfind(is_title).unwrap_or_default().to_owned()
     };
     for (flag, group) in [
         ("--root", "Options:"),
@@ -349,6 +349,6 @@ fn help_shows_first_what_everybody_needs_and_the_rest_in_groups() {
     ] {
         assert_eq!(group_of(flag), group, "{flag}: {help}");
     }
-    let place = |group: &str| help.find(&format!("\n{group}\n")).expect("a group");
-    assert!(place("Options:") < place("Assets and backend:"), "{help}");
+    let offset = |group: &str| help.find(&format!("\n{group}\n")).expect("a group");
+    assert!(offset("Options:") < offset("Assets and backend:"), "{help}");
 }

@@ -1,4 +1,4 @@
-//! Programs as tools, by manifests.
+//! Programs as tools, defined by manifests.
 
 use std::{collections::HashSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, Setup, pintle, request, rounds, run};
 
-/// A server with these manifests: the name of each tool, and what stands in its manifest besides that.
+/// A server with these manifests: the name of each tool and the rest of its manifest.
 pub fn with_tools<const N: usize>(manifests: [(&str, &str); N]) -> Setup {
     let setup = Setup::new();
     write_tools(&setup.path("tools"), manifests);
@@ -224,7 +224,7 @@ fn a_command_sees_its_folder_and_no_settings_of_the_server() {
 
 #[test]
 fn lines_of_error_output_are_progress() {
-    // It goes on when it has been told that its first line has arrived.
+    // The script continues when the test has received its first line.
     let mut server =
         with_tools([("steps", &shell("echo one >&2; while [ ! -e go ]; do sleep 0.01; done; echo two >&2"))])
             .start();
@@ -291,8 +291,8 @@ fn a_command_needs_its_own_scope() {
 }
 
 #[test]
-fn sixty_four_at_once_keep_the_limits_and_get_one_reply_each() {
-    // Each run notes how many there are beside it.
+fn sixty_four_calls_at_once_respect_the_limits_and_get_one_reply_each() {
+    // Each run counts how many run at the same time.
     let script = "mkdir running-$$; ls -d running-* | wc -l; sleep 0.02; rmdir running-$$";
     let manifest = shell(script) + "max_parallel = 2\n";
     let mut server = with_tools([("count", &manifest)]).args(["--running", "8"]).start();
@@ -368,7 +368,7 @@ fn a_tools_folder_that_the_tools_could_write_to_stops_the_start() {
 }
 
 #[test]
-fn a_configuration_that_was_found_cannot_bring_its_own_tools() {
+fn a_discovered_configuration_cannot_define_tools() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     write_tools(&path("repository/tools"), [("brought", "command = [\"true\"]\n")]);
@@ -402,7 +402,7 @@ fn a_tools_folder_that_is_a_mount_of_a_part_of_the_root_stops_the_start() {
     write_tools(&path("root/tools"), [("inside", "command = [\"true\"]\n")]);
     fs::create_dir(path("mounted")).expect("a folder");
     let script = "mount --bind \"$1/root/tools\" \"$1/mounted\" || exit 77; shift; exec \"$@\"";
-    // In a namespace of its own, so that nothing stays mounted; not everyone may have one.
+    // The mount is made in its own namespace, so that nothing stays mounted. Not every system allows one.
     let mut command = std::process::Command::new("unshare");
     command.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(folder.path());
     command.arg(env!("CARGO_BIN_EXE_pintle")).arg("serve").arg("--root").arg(path("root"));
@@ -417,7 +417,7 @@ fn a_tools_folder_that_is_a_mount_of_a_part_of_the_root_stops_the_start() {
 }
 
 #[test]
-fn a_scope_that_names_no_command_is_noticed() {
+fn a_scope_that_names_no_command_is_a_warning() {
     let manifest = [("one", "command = [\"true\"]\n")];
     let mut server = with_tools(manifest).args(["--scope", "read:/,run:oen"]).start();
     assert_eq!(server.error("one", json!({}))["code"], json!("FORBIDDEN"));

@@ -1,4 +1,4 @@
-//! The examples in `examples/tools` do what they say, and so do the commands that help to write such files.
+//! The examples in `examples/tools` work as documented, and so do the commands that help to write manifests.
 
 use std::{fs, path::PathBuf};
 
@@ -26,7 +26,7 @@ fn with_examples() -> Setup {
     setup
 }
 
-/// Calls, with what is expected of their results.
+/// Calls with their expected results.
 fn calls() -> [(&'static str, Value, Value); 3] {
     let problem = |line: u32, message: &str| json!({"path": "text.txt", "line": line, "message": message});
     let fields = json!([{"name": "x", "type": "int"}, {"name": "label", "type": "str"}]);
@@ -66,7 +66,7 @@ fn the_examples_work_on_standard_input_and_output_in_both_dialects() {
         Some(true),
         "{error}"
     );
-    // What a schema does not allow never reaches the program.
+    // A value that the schema does not allow never reaches the program.
     let error = server.error("generate_record", json!({"name": "../x", "fields": []}));
     assert_eq!(error["code"], json!("INVALID_REQUEST"), "{error}");
     server.finish();
@@ -84,7 +84,7 @@ fn the_examples_work_over_http() {
 }
 
 #[test]
-fn the_test_runner_tells_its_progress_and_can_be_cancelled() {
+fn the_test_runner_reports_its_progress_and_can_be_cancelled() {
     let mut server = with_examples().start();
     fs::write(server.path("root/wait"), "").expect("writes");
     let arguments =
@@ -96,7 +96,7 @@ fn the_test_runner_tells_its_progress_and_can_be_cancelled() {
     assert_eq!(frame["method"], json!("notifications/progress"), "{frame}");
     assert!(frame["params"]["message"].as_str().is_some_and(|text| text.contains("test_")), "{frame}");
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
-    // Only one may run at a time, so this one waits until nothing is left of the other.
+    // Only one call may run at a time, so this one waits until the other has ended completely.
     fs::write(server.path("root/fail"), "").expect("writes");
     fs::remove_file(server.path("root/wait")).expect("removes");
     let error = server.error("run_tests", json!({"folder": "tests"}));
@@ -152,7 +152,7 @@ fn a_wrong_manifest_is_reported_with_file_line_and_column() {
 }
 
 #[test]
-fn what_a_server_refuses_is_refused_by_check_and_new_too() {
+fn check_and_new_refuse_what_a_server_refuses() {
     let folder = tempfile::tempdir().expect("a folder");
     let setup = Setup::new();
     let schemas = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/schemas");
@@ -195,7 +195,7 @@ fn what_a_server_refuses_is_refused_by_check_and_new_too() {
 }
 
 #[test]
-fn a_new_manifest_makes_its_folder() {
+fn the_new_command_creates_the_folder_of_its_manifest() {
     let folder = tempfile::tempdir().expect("a folder");
     let tools = folder.path().join("some/tools");
     let (code, output, errors) = run(pintle().args(["tool", "new", "lint", "--dir"]).arg(&tools), b"");

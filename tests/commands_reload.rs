@@ -26,7 +26,7 @@ fn listed(server: &mut Server) -> Vec<String> {
     names.filter(|name| name.starts_with("my_")).collect()
 }
 
-/// Calls a command, and passes over notifications that come meanwhile.
+/// Calls a command, and skips notifications that come before the reply.
 fn call(server: &mut Server, tool: &str) -> Value {
     server.request(json!("call"), tool, json!({}));
     let mut frame = server.frame();
@@ -36,11 +36,11 @@ fn call(server: &mut Server, tool: &str) -> Value {
     frame["result"].take()
 }
 
-/// Writes a manifest until the client is told of it: a change that comes right after a client has begun to listen may
-/// come before the server knows of that.
-fn write_until_told(server: &Server, name: &str, rest: &str) {
+/// Writes a manifest until the client is notified. The server may not yet know that a client listens when the first
+/// change comes.
+fn write_until_notified(server: &Server, name: &str, rest: &str) {
     let mut version = 0;
-    wait_until("the client is told", || {
+    wait_until("the client is notified", || {
         if version % 100 == 0 {
             write(server, name, &format!("schema_version = {}\n{rest}", 1 + version / 100));
         }
@@ -51,7 +51,7 @@ fn write_until_told(server: &Server, name: &str, rest: &str) {
 }
 
 #[test]
-fn changed_manifests_are_tools_at_once_and_a_session_is_told() {
+fn changed_manifests_are_tools_at_once_and_a_session_is_notified() {
     let mut server = with_tools([("my_one", &shell("echo one"))]).start();
     let client = json!({"protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}});
@@ -59,7 +59,7 @@ fn changed_manifests_are_tools_at_once_and_a_session_is_told() {
     assert_eq!(answer["result"]["capabilities"]["tools"]["listChanged"], json!(true), "{answer}");
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
 
-    write_until_told(&server, "my_two", &shell("echo two"));
+    write_until_notified(&server, "my_two", &shell("echo two"));
     assert_eq!(call(&mut server, "my_two")["stdout"], json!("two\n"));
     assert_eq!(listed(&mut server), ["my_one", "my_two"]);
 
@@ -67,13 +67,13 @@ fn changed_manifests_are_tools_at_once_and_a_session_is_told() {
     wait_until("it is changed", || call(&mut server, "my_one")["stdout"] == json!("changed\n"));
 
     fs::remove_file(server.path("tools/my_two.tool.toml")).expect("removes");
-    wait_until("it is gone", || call(&mut server, "my_two")["reason"] == json!("unsupported"));
+    wait_until("it is removed", || call(&mut server, "my_two")["reason"] == json!("unsupported"));
     assert_eq!(listed(&mut server), ["my_one"]);
     server.finish();
 }
 
 #[test]
-fn a_manifest_that_becomes_invalid_leaves_the_old_one_at_work_and_warns() {
+fn a_manifest_that_becomes_invalid_keeps_the_old_one_in_use_and_warns() {
     let mut server = with_tools([("my_one", &shell("echo one"))]).start();
     for (rest, problem) in [
         ("comand = [\"true\"]\n", "my_one.tool.toml: line 3, column 1: unknown key `comand`"),
@@ -88,7 +88,7 @@ fn a_manifest_that_becomes_invalid_leaves_the_old_one_at_work_and_warns() {
 }
 
 #[test]
-fn a_manifest_that_becomes_invalid_holds_up_no_other_change() {
+fn a_manifest_that_becomes_invalid_blocks_no_other_change() {
     let mut server =
         with_tools([("my_one", &shell("echo one")), ("my_danger", &shell("echo danger"))]).start();
     write(&server, "my_one", "comand = [\"true\"]\n");
@@ -124,7 +124,7 @@ fn a_tools_folder_is_followed_by_its_name_and_a_link_to_its_target() {
 }
 
 #[test]
-fn what_cannot_be_a_manifest_stops_neither_the_start_nor_the_reload() {
+fn a_file_that_cannot_be_a_manifest_stops_neither_the_start_nor_the_reload() {
     let fifo = |path: &std::path::Path| {
         assert!(std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
     };
@@ -162,31 +162,31 @@ fn many_manifests_written_at_once_are_one_change_or_few_and_no_warning() {
     for number in 1..200 {
         fs::remove_file(server.path(&format!("tools/{}.tool.toml", name(number)))).expect("removes");
     }
-    wait_until("all are gone", || listed(&mut server).len() == 1);
+    wait_until("all are removed", || listed(&mut server).len() == 1);
     assert!(!server.stderr().contains("warning"), "{}", server.stderr());
     server.finish();
 }
 
 #[test]
-fn a_stateless_client_that_listens_is_told() {
+fn a_stateless_client_that_listens_is_notified() {
     let mut server = with_tools([("my_one", &shell("echo one"))]).start();
     let wanted = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
     server.send(&modern(json!("listen"), "subscriptions/listen", wanted));
     let acknowledged = server.frame();
     let accepted = &acknowledged["params"]["notifications"];
     assert_eq!(accepted, &json!({"toolsListChanged": true}), "{acknowledged}");
-    write_until_told(&server, "my_two", &shell("echo two"));
+    write_until_notified(&server, "my_two", &shell("echo two"));
     assert_eq!(listed(&mut server), ["my_one", "my_two"]);
 }
 
 #[test]
 fn max_parallel_holds_across_a_reload_for_calls_that_run() {
-    // Each run notes how many there are beside it.
+    // Each run counts how many run at the same time.
     let script = "mkdir running-$$; ls -d running-* | wc -l; touch ready; while [ ! -e go ]; do sleep 0.01; done; \
                   rmdir running-$$";
     let alone = shell(script) + "max_parallel = 1\n";
     let mut server = with_tools([("my_alone", &alone)]).start();
-    // In this dialect calls run beside each other.
+    // In this dialect calls run concurrently.
     let start = |server: &mut Server, id: &str, tool: &str| {
         server.send(&modern(json!(id), "tools/call", json!({"name": tool, "arguments": {}})));
     };
@@ -197,7 +197,8 @@ fn max_parallel_holds_across_a_reload_for_calls_that_run() {
     write(&server, "my_other", &shell("echo other"));
     wait_until("both are loaded", || listed(&mut server) == ["my_alone", "my_other"]);
     start(&mut server, "second", "my_alone");
-    // The second waits for the first, so calls that come later are answered before; it would have begun meanwhile.
+    // The second call waits for the first, so later calls are answered earlier. Without the limit it would have begun
+    // by now.
     for _ in 0..20 {
         start(&mut server, "other", "my_other");
         assert_eq!(server.frame()["id"], json!("other"));
@@ -211,7 +212,7 @@ fn max_parallel_holds_across_a_reload_for_calls_that_run() {
 }
 
 #[test]
-fn the_grace_of_a_tool_that_was_added_later_is_waited_for_at_the_end() {
+fn the_server_waits_at_its_end_for_the_grace_of_a_tool_that_was_added_later() {
     let quick = shell("echo quick") + "grace = \"0\"\n";
     let mut server = with_tools([("my_quick", &quick)]).args(["--drain", "0"]).start();
     let script = "trap \"touch noticed; sleep 1; touch polite; exit 0\" TERM; touch ready; \

@@ -1,5 +1,5 @@
-//! Writes that are cut short: by a kill, by a full disk, by a caller who changed their mind. The file is the old one
-//! or the new one, and nothing is left lying about.
+//! Writes that are interrupted: by a kill, by a full disk, by a cancel. The file has its old content or its new
+//! content, and no other file stays behind.
 
 use std::{
     collections::BTreeSet,
@@ -12,11 +12,11 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    PATIENCE, Server, Setup, hash, pintle, random::Random, request, rounds, run, skip, trace::traced,
+    Server, Setup, TEST_TIMEOUT, hash, pintle, random::Random, request, rounds, run, skip, trace::traced,
     wait_until,
 };
 
-/// A text of about as many bytes, whose first line is `head`.
+/// A text of about this many bytes whose first line is `head`.
 fn text(head: &str, size: usize) -> Vec<u8> {
     let mut text = format!("{head}\n").into_bytes();
     while text.len() < size {
@@ -42,7 +42,7 @@ fn server_on(root: &Path) -> Server {
     Setup::new().arg("--root").arg(root).start()
 }
 
-/// A write of one of the kinds, and what it makes of the files in the folder `work`.
+/// A write of one of the kinds, with the files in the folder `work` before and after it.
 struct Write {
     tool: &'static str,
     params: Value,
@@ -72,7 +72,7 @@ impl Write {
                 before: vec![("a.txt", old)],
             },
             2 => {
-                // A request has a mebibyte at most.
+                // A request may have at most one mebibyte.
                 let new = text(&new_line, size.min(800 << 10));
                 let content = String::from_utf8(new.clone()).expect("text");
                 Self {
@@ -91,7 +91,7 @@ impl Write {
         }
     }
 
-    /// Makes the folder what it is before the write.
+    /// Prepares the folder for the write.
     fn prepare(&self, folder: &Path) {
         for name in ["a.txt", "b.txt"] {
             let _ = fs::remove_file(folder.join(name));
@@ -101,7 +101,7 @@ impl Write {
         }
     }
 
-    /// How long the write takes when nobody disturbs it, from the last byte of the request to the reply.
+    /// How long an undisturbed write takes, from the last byte of the request to the reply.
     fn time(&self, server: &mut Server, folder: &Path) -> Duration {
         self.prepare(folder);
         server.request(json!("timed"), self.tool, self.params.clone());
@@ -112,7 +112,7 @@ impl Write {
     }
 }
 
-/// Whether the files are exactly these; what lies beside them is told.
+/// Whether `a.txt` and `b.txt` are exactly these files. Other files are ignored.
 fn holds(folder: &Path, files: &[(&'static str, Vec<u8>)]) -> bool {
     ["a.txt", "b.txt"].iter().all(|name| {
         let expected = files.iter().find(|(file, _)| file == name).map(|(_, bytes)| bytes);
@@ -134,7 +134,7 @@ fn a_kill_at_any_instant_of_a_write_leaves_the_old_bytes_or_the_new() {
         let write = Write::new(round % 4, random.pick(&SIZES), round);
         let usual = write.time(&mut server, &work);
         write.prepare(&work);
-        // From before the write to well after it; the golden ratio spreads the instants evenly.
+        // The delays range from before the write to well after it; the golden ratio spreads them evenly.
         let spread = (round as f64 * 0.618_034 + random.fraction() / 8.0).fract();
         let delay = usual.mul_f64(2.5 * spread);
         server.request(json!("cut"), write.tool, write.params.clone());
@@ -146,7 +146,7 @@ fn a_kill_at_any_instant_of_a_write_leaves_the_old_bytes_or_the_new() {
         server.wait();
         let what = format!("round {round}, {} after {delay:?} of {usual:?}", write.tool);
 
-        // The file is the old one or the new one, and beside it lies one unfinished file at most.
+        // The file has its old or its new content, and there is at most one unfinished file beside it.
         let is_new = holds(&work, &write.after);
         assert!(is_new || holds(&work, &write.before), "neither old nor new: {what}: {:?}", names(&work));
         let left: Vec<String> =
@@ -156,7 +156,7 @@ fn a_kill_at_any_instant_of_a_write_leaves_the_old_bytes_or_the_new() {
         news += usize::from(is_new);
         leftovers += left.len();
 
-        // Whoever looks next sees nothing of it, and it is gone; the next edit works.
+        // The next server does not list the unfinished file and removes it, and the next edit works.
         server = server_on(root.path());
         let now = if is_new { &write.after } else { &write.before };
         let expected: BTreeSet<String> = now.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -185,15 +185,15 @@ fn a_kill_at_any_instant_of_a_write_leaves_the_old_bytes_or_the_new() {
     assert!(olds > 0 && news > 0, "the kills came all before or all after: {olds} old, {news} new");
 }
 
-/// An unfinished file as a server that was killed leaves it, and the name that it has.
-fn die_in_mid_write(root: &Path, folder: &str) -> String {
+/// Leaves an unfinished file as a killed server leaves it. Returns its name.
+fn leave_unfinished_file(root: &Path, folder: &str) -> String {
     let path = format!("{folder}/big.txt");
     let old = text("old", 4 << 20);
     let guard = hash(&old);
     fs::write(root.join(&path), &old).expect("writes");
     let before = names(&root.join(folder));
     let mut server = server_on(root);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         let params = json!({"path": path, "hash": guard, "content": "x"});
         server.request(json!(1), "text.append", params);
@@ -219,7 +219,7 @@ fn die_in_mid_write(root: &Path, folder: &str) -> String {
 }
 
 #[test]
-fn a_dead_writers_file_goes_when_its_folder_is_next_read_or_written() {
+fn a_killed_writers_file_is_removed_when_its_folder_is_next_read_or_written() {
     let small = b"small\n";
     type Use = fn(&mut Server, String) -> Value;
     let uses: [(&str, Use); 7] = [
@@ -254,7 +254,7 @@ fn a_dead_writers_file_goes_when_its_folder_is_next_read_or_written() {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path().join("dead");
         fs::create_dir(&folder).expect("a folder");
-        let name = die_in_mid_write(root.path(), "dead");
+        let name = leave_unfinished_file(root.path(), "dead");
         fs::write(folder.join("small.txt"), small).expect("writes");
         fs::write(root.path().join("outside.txt"), small).expect("writes");
         let mut server = server_on(root.path());
@@ -268,15 +268,15 @@ fn a_dead_writers_file_goes_when_its_folder_is_next_read_or_written() {
 }
 
 #[test]
-fn a_copy_of_a_dead_writers_file_is_not_taken_for_the_file() {
+fn a_copy_of_a_killed_writers_file_is_kept_under_a_visible_name() {
     let root = tempfile::tempdir().expect("a folder");
     fs::create_dir(root.path().join("dead")).expect("a folder");
-    let unfinished = root.path().join("dead").join(die_in_mid_write(root.path(), "dead"));
+    let unfinished = root.path().join("dead").join(leave_unfinished_file(root.path(), "dead"));
     let copy = root.path().join(unfinished.file_name().expect("a name"));
-    // With its attributes, as a backup would.
+    // The copy has the file's attributes, as a backup would.
     let copied = Command::new("cp").arg("-a").args([&unfinished, &copy]).status().expect("copies");
     assert!(copied.success());
-    // The writer may have died before it had written anything.
+    // The writer may have been killed before it wrote anything.
     let mut opened = fs::OpenOptions::new().append(true).open(&copy).expect("opens");
     std::io::Write::write_all(&mut opened, b"more\n").expect("writes");
     drop(opened);
@@ -292,7 +292,7 @@ fn a_copy_of_a_dead_writers_file_is_not_taken_for_the_file() {
 fn an_unfinished_file_cannot_be_named_by_any_tool() {
     let root = tempfile::tempdir().expect("a folder");
     fs::create_dir(root.path().join("dead")).expect("a folder");
-    let name = die_in_mid_write(root.path(), "dead");
+    let name = leave_unfinished_file(root.path(), "dead");
     let path = format!("dead/{name}");
     let bytes = fs::read(root.path().join(&path)).expect("there");
     let mut server = server_on(root.path());
@@ -312,7 +312,7 @@ fn an_unfinished_file_cannot_be_named_by_any_tool() {
 }
 
 #[test]
-fn an_unfinished_file_of_a_living_writer_is_neither_listed_nor_removed() {
+fn an_unfinished_file_of_a_running_writer_is_neither_listed_nor_removed() {
     let big = Big::new();
     let mut writer = server_on(big.folder());
     let mut reader = server_on(big.folder());
@@ -323,14 +323,14 @@ fn an_unfinished_file_of_a_living_writer_is_neither_listed_nor_removed() {
         assert_eq!(listed(&mut reader, ""), ["big.txt".to_owned()].into());
         looks += 1;
     }
-    assert!(looks > 0, "nobody has looked");
+    assert!(looks > 0, "no look was made");
     assert_eq!(writer.frame()["result"]["hash"], json!(hash(&big.new)), "the write was disturbed");
     assert!(fs::read(big.folder().join("big.txt")).expect("there") == big.new);
     reader.finish();
     writer.finish();
 }
 
-/// The replies of a server that ran to its end.
+/// The replies of a server that has ended.
 fn replies(output: &str) -> Vec<Value> {
     let frames = output.lines().filter(|line| line.starts_with('{'));
     frames.map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
@@ -344,8 +344,8 @@ fn requests(requests: &[(&str, Value)]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// What a client tries where there is no room, and what has to come of it. Before, the folder holds `a.txt` alone.
-fn no_room_requests(old: &[u8]) -> Vec<u8> {
+/// Requests of a client where there is no disk space left. Before them, the folder has only `a.txt`.
+fn no_space_requests(old: &[u8]) -> Vec<u8> {
     let guard = hash(old);
     let much = "x".repeat(600_000);
     requests(&[
@@ -358,7 +358,7 @@ fn no_room_requests(old: &[u8]) -> Vec<u8> {
     ])
 }
 
-fn assert_no_room_was_told(replies: &[Value], old: &[u8], reason: &str, told: &str) {
+fn assert_no_space_was_reported(replies: &[Value], old: &[u8], reason: &str, wanted: &str) {
     assert_eq!(replies.len(), 6, "{replies:?}");
     for (reply, file) in replies.iter().zip(["a.txt", "a.txt", "b.txt"]) {
         let error = &reply["error"]["data"];
@@ -366,7 +366,7 @@ fn assert_no_room_was_told(replies: &[Value], old: &[u8], reason: &str, told: &s
         assert_eq!(error["details"]["reason"], json!(reason), "{reply}");
         let message = error["message"].as_str().unwrap_or_else(|| panic!("{reply}"));
         assert!(
-            message.contains(file) && message.contains(told),
+            message.contains(file) && message.contains(wanted),
             "it does not say what is missing: {message}"
         );
         assert!(error["hint"].is_string(), "it does not say what to do: {reply}");
@@ -385,7 +385,8 @@ fn a_file_that_may_not_grow_is_refused_and_nothing_has_changed() {
     fs::create_dir(&root).expect("a folder");
     let old = text("old", 100_000);
     fs::write(root.join("a.txt"), &old).expect("writes");
-    // Files of 512 blocks of 512 bytes, or of 1,024 in some shells; whoever writes more is told instead of killed.
+    // The limit is 512 blocks of 512 bytes, or of 1,024 in some shells. With SIGXFSZ ignored, a larger write fails
+    // instead of killing the process.
     let mut command = Command::new("sh");
     command
         .args(["-c", r#"trap "" XFSZ; ulimit -f 512; exec "$0" serve --root "$1""#])
@@ -393,19 +394,19 @@ fn a_file_that_may_not_grow_is_refused_and_nothing_has_changed() {
         .arg(&root)
         .env("PINTLE_STATE_DIR", folder.path().join("state"))
         .env("MCP_READY_FILE", folder.path().join("ready"));
-    let (code, output, errors) = run(&mut command, &no_room_requests(&old));
+    let (code, output, errors) = run(&mut command, &no_space_requests(&old));
     assert_eq!(code, Some(0), "{errors}");
-    assert_no_room_was_told(&replies(&output), &old, "io", "File too large");
+    assert_no_space_was_reported(&replies(&output), &old, "io", "File too large");
     assert!(fs::read(root.join("a.txt")).expect("there") == old);
     assert_eq!(names(&root), ["a.txt", "c.txt"].map(String::from).into());
 }
 
 #[test]
-fn a_full_disk_is_told_and_nothing_has_changed() {
+fn a_full_disk_is_reported_and_nothing_has_changed() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("root");
     fs::create_dir(&root).expect("a folder");
-    // A small disk of one's own, where the system lets users make one.
+    // A small disk, where the system lets users mount one.
     let mut probe = Command::new("unshare");
     probe.args(["-Urm", "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(&root);
     if !probe.output().is_ok_and(|probe| probe.status.success()) {
@@ -424,14 +425,14 @@ fn a_full_disk_is_told_and_nothing_has_changed() {
         .args([&root, &source])
         .env("PINTLE_STATE_DIR", folder.path().join("state"))
         .env("MCP_READY_FILE", folder.path().join("ready"));
-    let (code, output, errors) = run(&mut command, &no_room_requests(&old));
+    let (code, output, errors) = run(&mut command, &no_space_requests(&old));
     assert_eq!(code, Some(0), "{errors}");
-    assert_no_room_was_told(&replies(&output), &old, "no_space", "no space left");
+    assert_no_space_was_reported(&replies(&output), &old, "no_space", "no space left");
     assert!(output.ends_with("}\na.txt\nc.txt\n"), "something is left: {output}");
 }
 
 #[test]
-fn a_disk_that_fails_is_told_and_the_next_edit_works() {
+fn a_failing_disk_is_reported_and_the_next_edit_works() {
     let setup = Setup::new();
     let file = setup.path("root/a.txt");
     fs::write(&file, "old\n").expect("writes");
@@ -454,23 +455,23 @@ fn a_disk_that_fails_is_told_and_the_next_edit_works() {
 }
 
 #[test]
-fn a_change_that_may_not_be_on_the_disk_is_told_as_made() {
+fn a_change_that_may_not_be_on_the_disk_is_reported_as_made() {
     let setup = Setup::new();
     let file = setup.path("root/a.txt");
     fs::write(&file, "old\n").expect("writes");
-    // The first is that of the file, the second that of the folder.
+    // The first fsync is that of the file, the second that of the folder.
     let Some(mut traced) = traced(setup, "fsync", &["fsync:error=EIO:when=2"]) else { return };
     let params = json!({"path": "a.txt", "hash": hash("old\n"), "content": "new"});
     let error = traced.server.error("text.append", params);
     assert_eq!(error["code"], json!("UPSTREAM_FAILED"), "{error}");
     assert_eq!(error["details"]["reason"], json!("io"), "{error}");
-    assert!(error["message"].as_str().is_some_and(|told| told.contains("was changed")), "{error}");
+    assert!(error["message"].as_str().is_some_and(|message| message.contains("was changed")), "{error}");
     assert_eq!(fs::read_to_string(&file).expect("there"), "old\nnew\n");
     assert_eq!(names(file.parent().expect("a folder")), ["a.txt".to_owned()].into());
     traced.server.finish();
 }
 
-/// A file that takes a while to be written, in a root of its own.
+/// A file that takes a while to be written, in its own root.
 struct Big {
     root: tempfile::TempDir,
     old: Vec<u8>,
@@ -491,21 +492,21 @@ impl Big {
         self.root.path()
     }
 
-    /// Makes the file the old one.
+    /// Restores the old content of the file.
     fn restore(&self) {
         fs::write(self.folder().join("big.txt"), &self.old).expect("writes");
     }
 
-    /// Lets a server begin to make it the new one.
+    /// Sends the request for the edit.
     fn begin(&self, server: &mut Server) {
         let params = json!({"path": "big.txt", "hash": self.hash, "content": "new"});
         server.request(json!("big"), "text.append", params);
     }
 
-    /// Looks, without a pause, until an unfinished file of at least this size is there. False if the write was
+    /// Polls without a pause until an unfinished file of at least this size exists. Returns false if the write was
     /// faster.
     fn sees_unfinished(&self, size: usize) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while Instant::now() < deadline {
             for entry in fs::read_dir(self.folder()).expect("a folder").flatten() {
                 let Ok(found) = entry.metadata() else { continue };
@@ -521,8 +522,8 @@ impl Big {
         panic!("nothing is ever written");
     }
 
-    /// Waits for the reply to an edit that was cancelled and checks that it is true: what was cancelled has not
-    /// happened, not even later, and what was done is there. Tells whether it was cancelled.
+    /// Waits for the reply to an edit that was cancelled and checks that it is true: a cancelled edit has not happened,
+    /// not even later, and a completed one has. Returns whether it was cancelled.
     fn assert_true_reply(&self, server: &mut Server, when: &str) -> bool {
         let reply = server.frame();
         let is_cancelled = reply["error"]["data"]["code"] == json!("CANCELLED");
@@ -551,20 +552,21 @@ fn an_edit_that_is_cancelled_in_the_middle_leaves_the_old_bytes_and_nothing_else
     assert!(big.sees_unfinished(0), "it was written before anybody could look");
     send_cancel(&mut server);
     assert!(big.assert_true_reply(&mut server, "in the middle"), "it was not cancelled");
-    // The next edit goes through.
+    // The next edit succeeds.
     big.begin(&mut server);
     assert_eq!(server.frame()["result"]["hash"], json!(hash(&big.new)));
     server.finish();
 }
 
 #[test]
-fn an_edit_that_is_cancelled_at_its_very_end_has_happened_or_is_told_to_be_cancelled_never_both() {
+fn an_edit_that_is_cancelled_at_its_very_end_has_happened_or_is_reported_as_cancelled_never_both() {
     let big = Big::new();
     let mut server = server_on(big.folder());
-    let whole = big.old.len();
+    let old_size = big.old.len();
     for round in 0..rounds(8, 100) {
-        // When almost all bytes are there, when the last of the old ones is, and when the new ones are, too.
-        let seen = [whole - whole / 10, whole, big.new.len()][round % 3];
+        // The cancel comes when almost all bytes are written, when all old bytes are, and when the new ones are as
+        // well.
+        let seen = [old_size - old_size / 10, old_size, big.new.len()][round % 3];
         big.begin(&mut server);
         if big.sees_unfinished(seen) {
             send_cancel(&mut server);

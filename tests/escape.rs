@@ -1,4 +1,4 @@
-//! A folder and a link out of the root change places under one name, while that name is used: nothing gets out.
+//! A folder and a link out of the root exchange their names while calls use that name: no call reaches the outside.
 
 use std::{
     collections::BTreeMap,
@@ -16,21 +16,21 @@ use crate::{
     support::{Server, Setup, http::initialize, rounds, trace::traced},
 };
 
-/// How many calls are under way at a time.
+/// How many calls are in flight at a time.
 const WINDOW: usize = 48;
 
-/// What nobody may ever see: the content of a file, the same in Base64, and a name.
+/// What no reply may contain: the content of a file, the same in Base64, and a name.
 const SECRETS: [&str; 3] = ["outside secret", "b3V0c2lkZSBzZWNyZXQK", "secret-name"];
 
 /// The kinds of calls.
 const KINDS: usize = 10;
 
-/// How the folder and the link change places.
+/// How the folder and the link exchange their names.
 #[derive(Clone, Copy)]
 enum Swap {
-    /// In one step.
+    /// Atomically.
     Exchange,
-    /// One is taken away before the other is there.
+    /// One is removed before the other is created.
     Replace,
 }
 
@@ -40,42 +40,43 @@ impl Swap {
         if let Self::Exchange = self {
             symlink(target, &away).expect("a link");
         }
-        let mut put_aside = 0;
+        let mut renamed = 0;
         while !is_over.load(Ordering::Relaxed) {
             match self {
                 Self::Exchange => {
-                    renameat_with(CWD, &door, CWD, &away, RenameFlags::EXCHANGE).expect("they change places");
+                    renameat_with(CWD, &door, CWD, &away, RenameFlags::EXCHANGE)
+                        .expect("exchanges the names");
                 }
                 Self::Replace => {
                     fs::rename(&door, &away).expect("moves");
-                    // Where nothing is, a call may make a folder of that name; it is put aside.
+                    // While the name is free, a call may create a folder of that name. That folder is renamed.
                     let _ = symlink(target, &door);
-                    linger(&door, 16);
-                    let mut make_room = || {
+                    hold_state(&door, 16);
+                    let mut free_name = || {
                         if fs::remove_file(&door).is_err() {
-                            put_aside += 1;
-                            let _ = fs::rename(&door, root.join(format!("aside-{put_aside}")));
+                            renamed += 1;
+                            let _ = fs::rename(&door, root.join(format!("aside-{renamed}")));
                         }
                     };
-                    make_room();
+                    free_name();
                     while fs::rename(&away, &door).is_err() {
-                        make_room();
+                        free_name();
                     }
-                    linger(&door, 64);
+                    hold_state(&door, 64);
                 }
             }
         }
     }
 }
 
-/// Leaves things as they are for the time of some looks at them, so that each is there often enough to be met.
-fn linger(path: &Path, looks: usize) {
+/// Waits for the time of some stat calls, so that each state lasts long enough for a call to find it.
+fn hold_state(path: &Path, looks: usize) {
     for _ in 0..looks {
         let _ = fs::symlink_metadata(path);
     }
 }
 
-/// Fills a folder so that every call that is made would succeed in it.
+/// Fills a folder so that every call would succeed in it.
 fn fill(folder: &Path, secret: &str, calls: usize) {
     fs::create_dir_all(folder.join("many")).expect("a folder");
     fs::create_dir_all(folder.join("few")).expect("a folder");
@@ -105,8 +106,8 @@ fn call(number: usize, below: &str, hash: &str) -> (&'static str, Value) {
     }
 }
 
-/// Makes the calls, many at a time; gives how often each kind was done and how often it was refused.
-fn storm(server: &mut Server, calls: usize, below: &str, hash: &str) -> [(usize, usize); KINDS] {
+/// Makes the calls, many at a time. Returns how often each kind succeeded and how often it was refused.
+fn make_calls(server: &mut Server, calls: usize, below: &str, hash: &str) -> [(usize, usize); KINDS] {
     let mut counts = [(0, 0); KINDS];
     let mut refusals = BTreeMap::new();
     let (mut sent, mut received) = (0, 0);
@@ -138,12 +139,12 @@ fn storm(server: &mut Server, calls: usize, below: &str, hash: &str) -> [(usize,
     counts
 }
 
-/// `through` is where the link leads; `below` the way from there to the folder outside.
-fn nothing_gets_out(swap: Swap, through: impl Fn(&Path) -> (PathBuf, String)) {
-    nothing_gets_out_of(swap, through, |setup| Some(setup.start()));
+/// `through` is the target of the link; `below` is the path from there to the folder outside.
+fn no_call_gets_out(swap: Swap, through: impl Fn(&Path) -> (PathBuf, String)) {
+    no_call_gets_out_with(swap, through, |setup| Some(setup.start()));
 }
 
-fn nothing_gets_out_of(
+fn no_call_gets_out_with(
     swap: Swap,
     through: impl Fn(&Path) -> (PathBuf, String),
     start: impl FnOnce(Setup) -> Option<Server>,
@@ -169,7 +170,7 @@ fn nothing_gets_out_of(
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     let is_over = AtomicBool::new(false);
     let counts = std::thread::scope(|scope| {
-        // Also when a call gives what it must not, the other thread has to end.
+        // The other thread has to end also when an assertion in this one fails.
         struct Over<'a>(&'a AtomicBool);
         impl Drop for Over<'_> {
             fn drop(&mut self) {
@@ -178,38 +179,38 @@ fn nothing_gets_out_of(
         }
         scope.spawn(|| swap.run(&root, &target, &is_over));
         let _over = Over(&is_over);
-        storm(&mut server, calls, &below, &hash)
+        make_calls(&mut server, calls, &below, &hash)
     });
     assert!(tree(&outside) == before, "the outside has changed");
-    // Unless much is done and much is refused, nothing was shown.
+    // The test shows something only if many calls succeed and many are refused.
     let (done, refused) =
         counts.iter().fold((0, 0), |(done, refused), count| (done + count.0, refused + count.1));
-    assert!(counts.iter().all(|count| count.0 > 0), "each kind is done now and then: {counts:?}");
+    assert!(counts.iter().all(|count| count.0 > 0), "each kind succeeds at least once: {counts:?}");
     assert!(done >= calls / 20 && refused >= calls / 20, "{counts:?}");
     server.finish();
 }
 
 #[test]
-fn nothing_gets_out_while_a_folder_and_a_link_to_the_outside_are_exchanged() {
-    nothing_gets_out(Swap::Exchange, |outside| (outside.to_owned(), String::new()));
+fn no_call_gets_out_while_a_folder_and_a_link_to_the_outside_are_exchanged() {
+    no_call_gets_out(Swap::Exchange, |outside| (outside.to_owned(), String::new()));
 }
 
 #[test]
-fn nothing_gets_out_while_a_folder_is_replaced_by_a_link_to_everything() {
-    nothing_gets_out(Swap::Replace, |outside| {
+fn no_call_gets_out_while_a_folder_is_replaced_by_a_link_to_the_file_system_root() {
+    no_call_gets_out(Swap::Replace, |outside| {
         let way = outside.strip_prefix("/").expect("an absolute path").to_str().expect("text");
         (PathBuf::from("/"), format!("{way}/"))
     });
 }
 
 #[test]
-fn nothing_gets_out_while_a_folder_and_a_relative_link_are_exchanged() {
-    nothing_gets_out(Swap::Exchange, |_| (PathBuf::from("../outside"), String::new()));
+fn no_call_gets_out_while_a_folder_and_a_relative_link_are_exchanged() {
+    no_call_gets_out(Swap::Exchange, |_| (PathBuf::from("../outside"), String::new()));
 }
 
 #[test]
-fn nothing_gets_out_and_nothing_is_a_bug_where_the_kernel_does_not_keep_paths_inside() {
-    nothing_gets_out_of(
+fn no_call_gets_out_or_fails_internally_where_the_kernel_cannot_confine_paths() {
+    no_call_gets_out_with(
         Swap::Exchange,
         |outside| (outside.to_owned(), String::new()),
         |setup| Some(traced(setup, "openat2", &["openat2:error=ENOSYS"])?.server),

@@ -1,11 +1,11 @@
-//! Calls that go wrong: the right code, a message that teaches, and the next call works.
+//! Calls that fail: the right code, a message that says what to do, and the next call works.
 
 use serde_json::{Value, json};
 
 use crate::support::{Setup, request};
 
 #[test]
-fn a_call_over_its_deadline_says_so_with_the_deadline() {
+fn a_call_over_its_deadline_fails_with_the_deadline() {
     let mut server = Setup::fixtures().arg("--timeout=test_sleep=50ms").start();
     let error = server.error("test_sleep", json!({"ms": 60_000}));
     assert_eq!((&error["code"], &error["timeoutMs"]), (&json!("TOOL_TIMEOUT"), &json!(50)), "{error}");
@@ -57,13 +57,13 @@ fn an_unknown_argument_of_any_tool_is_refused_and_named_with_the_nearest_one() {
         let error = server.error(name, json!({"bogusx": 1}));
         assert_eq!(error["code"], json!("INVALID_REQUEST"), "{name}: {error}");
         let message = error["details"]["errors"].as_array().expect("errors").iter();
-        let told = message.filter_map(|error| error["msg"].as_str()).find(|text| text.contains("bogusx"));
-        let told = told.unwrap_or_else(|| panic!("{name}: {error}"));
+        let reported = message.filter_map(|error| error["msg"].as_str()).find(|text| text.contains("bogusx"));
+        let reported = reported.unwrap_or_else(|| panic!("{name}: {error}"));
         let known = tool["inputSchema"]["properties"].as_object().filter(|known| !known.is_empty());
         if let Some(known) = known {
             assert!(
-                known.keys().any(|key| told.contains(&format!("nearest known one is `{key}`"))),
-                "{told}"
+                known.keys().any(|key| reported.contains(&format!("nearest known one is `{key}`"))),
+                "{reported}"
             );
         }
     }
@@ -75,9 +75,9 @@ fn an_unknown_argument_of_any_tool_is_refused_and_named_with_the_nearest_one() {
 }
 
 #[test]
-fn wrong_arguments_are_refused_with_their_place() {
+fn wrong_arguments_are_refused_with_their_pointer() {
     let mut server = Setup::fixtures().start();
-    for (tool, arguments, place) in [
+    for (tool, arguments, pointer) in [
         ("test_sleep", json!({"ms": "soon"}), "/ms"),
         ("test_sleep", json!({"ms": -1}), "/ms"),
         ("test_sleep", json!({"ms": 1.5}), "/ms"),
@@ -85,13 +85,13 @@ fn wrong_arguments_are_refused_with_their_place() {
     ] {
         let frame = server.call(tool, arguments);
         assert_eq!(frame["error"]["code"], json!(-32602), "{frame}");
-        assert_eq!(frame["error"]["data"]["details"]["errors"][0]["path"], json!(place), "{frame}");
+        assert_eq!(frame["error"]["data"]["details"]["errors"][0]["path"], json!(pointer), "{frame}");
     }
     server.finish();
 }
 
 #[test]
-fn a_whole_number_with_a_point_is_a_whole_number_and_bounds_are_the_schema_s() {
+fn an_integer_with_a_decimal_point_is_an_integer_and_the_schema_sets_the_bounds() {
     let mut server = Setup::fixtures().start();
     server.write(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"test_sleep\",\"params\":{\"ms\":1.0}}\n");
     assert_eq!(server.frame()["result"], json!({"slept": 1}));
@@ -101,7 +101,7 @@ fn a_whole_number_with_a_point_is_a_whole_number_and_bounds_are_the_schema_s() {
 }
 
 #[test]
-fn the_deadline_is_for_waiting_too() {
+fn the_deadline_includes_the_time_in_the_queue() {
     let mut server = Setup::fixtures().args(["--running=1", "--timeout=test_sleep=100ms"]).start();
     for _ in 0..3 {
         assert_eq!(server.error("test_sleep", json!({"ms": 600_000}))["code"], json!("TOOL_TIMEOUT"));
@@ -181,7 +181,7 @@ fn reserved_parts_of_a_version_are_refused_with_the_reason() {
         let answer = client.post("/rpc", &request(json!(1), "mcp.tool.invoke", params));
         assert_eq!((answer.status, &answer.message()["error"]), (400, error), "{version}");
     }
-    // Another major version is refused before the tool is reached, as well.
+    // Another major version is also refused before the tool is reached.
     let params = json!({"tool": "mcp.tool:test_echo", "input": {"value": 1}, "version": {"major": 2}});
     let answer = client.post("/rpc", &request(json!(1), "mcp.tool.invoke", params));
     assert_eq!(answer.refusal(), (400, -32602), "{answer:?}");
@@ -195,16 +195,16 @@ fn an_invocation_s_metadata_can_ask_for_progress() {
     let metadata = json!({"progressToken": "inner"});
     let params = json!({"tool": "mcp.tool:test_progress", "input": input, "metadata": metadata});
     server.send(&request(json!(1), "mcp.tool.invoke", params));
-    let told = server.frame();
-    assert_eq!(told["params"]["progressToken"], json!("inner"), "{told}");
-    assert_eq!(told["params"]["tool"], json!("test_progress"), "{told}");
+    let reported = server.frame();
+    assert_eq!(reported["params"]["progressToken"], json!("inner"), "{reported}");
+    assert_eq!(reported["params"]["tool"], json!("test_progress"), "{reported}");
     assert_eq!(server.frame()["result"], json!({"count": 2}));
     server.finish();
 }
 
 #[test]
 fn a_result_over_the_limit_is_refused_with_a_hint() {
-    // One request stays under its limit; its output is larger than the result limit of a small server.
+    // The request is below its limit, but its output is larger than the result limit of a small server.
     let mut server = Setup::fixtures().arg("--max-result-bytes=1000").start();
     let error = server.error("test_echo", json!({"value": "x".repeat(2_000)}));
     assert_eq!(error["details"]["reason"], json!("result_too_large"), "{error}");

@@ -1,4 +1,4 @@
-//! Lines in, exactly one reply for each, in order, whatever they hold.
+//! Each line of input gets exactly one reply, in order, whatever the line contains.
 
 use std::{
     io::Write,
@@ -34,7 +34,7 @@ fn ten_thousand_requests_at_once_get_ten_thousand_replies_in_order() {
     assert_eq!(server.remaining_frames(), Vec::<String>::new());
 }
 
-/// A line and what its reply must be: its id, and its error number or none.
+/// A line and its expected reply: its id, and the number of its error if it is one.
 struct Line {
     bytes: Vec<u8>,
     id: Value,
@@ -69,8 +69,8 @@ fn random_line(random: &mut Random, number: usize) -> Line {
         }
         5 => {
             let mut broken = text;
-            let place = random.below(broken.len());
-            broken[place] = 0xff;
+            let position = random.below(broken.len());
+            broken[position] = 0xff;
             (broken, Value::Null, Expected::Error(-32700))
         }
         6 => (format!("[{echo}]").into_bytes(), Value::Null, Expected::Error(-32600)),
@@ -90,7 +90,7 @@ fn random_line(random: &mut Random, number: usize) -> Line {
 }
 
 #[test]
-fn five_thousand_good_and_bad_lines_get_one_reply_each_in_their_place() {
+fn five_thousand_good_and_bad_lines_get_one_reply_each_in_order() {
     const COUNT: usize = 5_000;
     let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut server = Setup::fixtures().arg("--log-level=off").start();
@@ -126,7 +126,7 @@ fn five_thousand_good_and_bad_lines_get_one_reply_each_in_their_place() {
 }
 
 #[test]
-fn a_line_of_one_gibibyte_is_answered_in_little_memory_and_the_next_request_works() {
+fn a_line_of_one_gibibyte_is_answered_within_bounded_memory_and_the_next_request_works() {
     let mut server = Setup::fixtures().start();
     let chunk = vec![b'x'; 1 << 20];
     for _ in 0..1024 {
@@ -142,7 +142,7 @@ fn a_line_of_one_gibibyte_is_answered_in_little_memory_and_the_next_request_work
 }
 
 #[test]
-fn a_request_of_exactly_the_limit_is_taken() {
+fn a_request_of_exactly_the_limit_is_accepted() {
     let mut server = Setup::fixtures().arg("--max-request-bytes=200").start();
     let mut line = request(json!(1), "test_echo", json!({"value": 1})).to_string().into_bytes();
     line.resize(200, b' ');
@@ -167,7 +167,7 @@ fn ids_come_back_byte_for_byte() {
 }
 
 #[test]
-fn the_last_line_needs_no_newline_and_blank_lines_are_nothing() {
+fn the_last_line_needs_no_newline_and_blank_lines_are_ignored() {
     let mut server = Setup::fixtures().start();
     let line = request(json!(7), "test_echo", json!({"value": 1})).to_string();
     server.write(format!("\n  \r\n{line}\r\n\n{}", line.replace('7', "8")).as_bytes());
@@ -195,9 +195,9 @@ fn a_duplicate_of_an_id_in_flight_is_refused_and_free_again_after_the_reply() {
 }
 
 #[test]
-fn a_reader_that_reads_nothing_stops_the_server_from_reading_and_loses_nothing() {
+fn a_client_that_reads_nothing_causes_back_pressure_and_loses_nothing() {
     const COUNT: usize = 16_000;
-    /// Of some 17 MB: the replies that may wait (1 MiB), the requests that may wait (64), two pipes, and room.
+    /// Of about 17 MB: the replies that may wait (1 MiB), the requests that may wait (64), two pipes, and a margin.
     const MOST_TAKEN: usize = 4_000;
     let mut server = Setup::fixtures().arg("--log-level=off").start_without_reader();
     let mut stdin = server.take_stdin();
@@ -212,11 +212,11 @@ fn a_reader_that_reads_nothing_stops_the_server_from_reading_and_loses_nothing()
             counter.store(number + 1, Ordering::SeqCst);
         }
     });
-    // Either the server sleeps although there is something to be read, or it has read everything.
+    // Either the server sleeps although there is input, or it has read everything.
     let has_input = || rustix::io::ioctl_fionread(&input).expect("a pipe") > 0;
     wait_until("the server reads no more", || server.sleeps_while(has_input) || writer.is_finished());
     let taken = sent.load(Ordering::SeqCst);
-    assert!(taken < MOST_TAKEN, "it took {taken} requests, and nobody read a reply");
+    assert!(taken < MOST_TAKEN, "it read {taken} requests without a reader of its replies");
     drop(input);
     server.start_reading();
     for number in 0..COUNT {
@@ -239,14 +239,14 @@ fn unknown_notifications_and_responses_get_no_reply() {
 #[test]
 fn replies_wait_for_a_late_reader_after_the_end_of_input() {
     const COUNT: usize = 10_000;
-    // Nothing but a signal sets a limit to the wait; if one were set, it would be this one.
+    // Only a signal limits the wait for the reader. If the drain limited it, it would be this one.
     let mut server = Setup::fixtures().args(["--log-level=off", "--drain=1ms"]).start_without_reader();
     let mut stdin = server.take_stdin();
     for number in 0..COUNT {
         writeln!(stdin, "{}", request(json!(number), "test_echo", json!({"value": 0}))).expect("reads");
     }
     drop(stdin);
-    // The output is full and nobody reads. The server looks at it again and again, and has to go on doing so.
+    // The output is full and has no reader. The server has to keep polling it.
     for _ in 0..3 {
         wait_until("the server waits", || !server.is_running() || server.sleeps_while(|| true));
         let sleeps = server.sleeps();
@@ -261,7 +261,7 @@ fn replies_wait_for_a_late_reader_after_the_end_of_input() {
 }
 
 #[test]
-fn what_is_json_but_cannot_be_held_is_refused_with_its_id() {
+fn json_that_cannot_be_represented_is_refused_with_its_id() {
     let mut server = Setup::fixtures().start();
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for value in ["1e400", "123456789012345678901", "0.12345678901234567890", r#""\ud800""#, &deep] {

@@ -1,4 +1,4 @@
-//! The fuzz targets in `fuzz/`: none is forgotten where targets are listed.
+//! The fuzz targets in `fuzz/`: each list of targets contains all of them.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -6,7 +6,7 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The names in a folder, without what they end with.
+/// The names in a folder, without this ending.
 fn names(folder: &str, ending: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(root().join(folder)).expect("a folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));

@@ -1,4 +1,4 @@
-//! HTTP: places, statuses, sessions, streams and what becomes of calls whose client leaves.
+//! HTTP: paths, statuses, sessions, streams, and calls whose client disconnects.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn http_needs_auth_none_and_an_address_of_this_machine() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_a_clear_error() {
+fn a_port_in_use_is_a_clear_error() {
     let server = start();
     let address = server.address().to_string();
     let (code, _, errors) = run(pintle().args(["serve", "--http", &address, "--auth", "none"]), b"");
@@ -70,9 +70,9 @@ fn a_port_that_is_taken_is_a_clear_error() {
 fn health_and_metrics_are_served() {
     let server = start();
     let mut client = server.connect();
-    for place in ["/healthz", "/readyz"] {
-        let answer = client.get(place);
-        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"), "{place}");
+    for path in ["/healthz", "/readyz"] {
+        let answer = client.get(path);
+        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"), "{path}");
     }
     client.post("/rpc", &request(json!(1), "test_echo", json!({"value": 1})));
     client.post("/rpc", &request(json!(1), "test_panic", json!({})));
@@ -117,13 +117,13 @@ fn direct_requests_are_answered_with_the_status_of_the_table() {
         let has_id = !matches!(number, Some(-32700)) && body != "[]";
         assert_eq!(message["id"], if has_id { json!(7) } else { Value::Null }, "{body}");
     }
-    // Ids come back as they were written, and nothing here has a memory of ids.
+    // Ids come back as they were written, and no request depends on the ids of earlier ones.
     for id in ["1.0", "12345678901234567890", "\"é\"", "\"\\u00e9\""] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"test_echo","params":{{"value":1}}}}"#);
         let answer = client.post_bytes("/rpc", body.as_bytes());
         assert!(answer.body.contains(&format!(r#""id":{id},"#)), "{}", answer.body);
     }
-    // What is unknown and wants no reply is passed over.
+    // An unknown notification is accepted and ignored.
     let note = json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {}});
     let answer = client.post("/rpc", &note);
     assert_eq!((answer.status, answer.body.as_str()), (202, ""));
@@ -152,15 +152,15 @@ fn a_cancel_request_on_rpc_is_refused_and_says_that_closing_the_connection_cance
     let records = server.records(2);
     assert!(records.iter().all(|record| record["method"] == json!("$/cancelRequest")), "{records:?}");
     assert_eq!(server.metric("pintle_calls_running"), 1, "nothing was cancelled");
-    // And so it is.
-    running.leave();
+    // Closing the connection cancels the call.
+    running.disconnect();
     wait_until_running(&server, 0);
 }
 
 #[test]
-fn a_body_over_the_limit_is_413_and_the_connection_goes_on() {
+fn a_body_over_the_limit_is_413_and_the_connection_stays_usable() {
     let server = Setup::fixtures().http().args(["--max-request-bytes", "1000"]).start();
-    // The direct dialect answers with the very frame that it has on a pipe.
+    // The direct dialect answers with the same frame as on a pipe.
     let mut pipe = Setup::fixtures().args(["--max-request-bytes", "1000"]).start();
     pipe.write(format!("{}\n", " ".repeat(1001)).as_bytes());
     let too_large = pipe.line();
@@ -168,21 +168,21 @@ fn a_body_over_the_limit_is_413_and_the_connection_goes_on() {
         too_large.contains(r#""id":null,"result":{"ok":false,"reason":"validation_failed""#),
         "{too_large}"
     );
-    for place in ["/rpc", "/mcp"] {
+    for path in ["/rpc", "/mcp"] {
         let mut client = server.connect();
         for size in [1001, 100_000, 5_000_000] {
-            let answer = client.post_bytes(place, &vec![b' '; size]);
-            if place == "/rpc" {
-                assert_eq!((answer.status, &answer.body), (413, &too_large), "{place} {size}");
+            let answer = client.post_bytes(path, &vec![b' '; size]);
+            if path == "/rpc" {
+                assert_eq!((answer.status, &answer.body), (413, &too_large), "{path} {size}");
                 continue;
             }
-            assert_eq!(answer.refusal(), (413, -32600), "{place} {size}");
+            assert_eq!(answer.refusal(), (413, -32600), "{path} {size}");
             assert_eq!(answer.message()["error"]["data"]["details"]["reason"], json!("payload_too_large"));
         }
         let answer = client.get("/healthz");
         assert_eq!(answer.status, 200);
     }
-    // Also when the length is not told beforehand.
+    // The limit also applies to a chunked body, whose length is not known in advance.
     let mut client = server.connect();
     let head = "POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 transfer-encoding: chunked\r\n\r\n";
@@ -193,7 +193,7 @@ fn a_body_over_the_limit_is_413_and_the_connection_goes_on() {
     client.write(b"0\r\n\r\n").expect("the server reads");
     let answer = client.answer();
     assert_eq!((answer.status, &answer.body), (413, &too_large));
-    // And when the client asks before it sends.
+    // It also applies when the client sends `expect: 100-continue` before the body.
     let mut client = server.connect();
     let head = "POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 1001\r\nexpect: 100-continue\r\n\r\n";
@@ -203,11 +203,11 @@ fn a_body_over_the_limit_is_413_and_the_connection_goes_on() {
 }
 
 #[test]
-fn foreign_hosts_and_origins_are_refused_and_the_own_are_not() {
+fn foreign_hosts_and_origins_are_refused_and_the_server_s_own_are_accepted() {
     let server = start();
     let own = format!("http://{}", server.address());
     let body = request(json!(1), "test_echo", json!({"value": 1}));
-    for place in ["/rpc", "/mcp"] {
+    for path in ["/rpc", "/mcp"] {
         for (name, value, status) in [
             ("origin", "http://evil.test", 403),
             ("origin", "null", 403),
@@ -218,8 +218,8 @@ fn foreign_hosts_and_origins_are_refused_and_the_own_are_not() {
         ] {
             let mut client = server.connect();
             client.set(name, value);
-            let answer = client.post(place, &body);
-            assert_eq!(answer.status, status, "{place} {name}: {value}");
+            let answer = client.post(path, &body);
+            assert_eq!(answer.status, status, "{path} {name}: {value}");
             assert!(answer.message()["error"]["data"]["code"].is_string(), "{answer:?}");
         }
     }
@@ -235,11 +235,11 @@ fn foreign_hosts_and_origins_are_refused_and_the_own_are_not() {
 }
 
 #[test]
-fn the_host_in_a_request_target_counts_and_must_be_the_one_of_the_header() {
+fn the_host_in_a_request_target_is_checked_and_must_equal_the_header() {
     let server = Setup::fixtures().http().args(["--allow-host", "pintle.test"]).start();
     let own = server.address().to_string();
     let body = request(json!(1), "test_echo", json!({"value": 1})).to_string();
-    for place in ["/rpc", "/mcp"] {
+    for path in ["/rpc", "/mcp"] {
         for (authority, host, status) in [
             ("evil.test", own.as_str(), 403),
             ("evil.test", "evil.test", 403),
@@ -249,9 +249,9 @@ fn the_host_in_a_request_target_counts_and_must_be_the_one_of_the_header() {
         ] {
             let mut client = server.connect();
             client.set("host", host);
-            client.send("POST", &format!("http://{authority}{place}"), &[], body.as_bytes());
+            client.send("POST", &format!("http://{authority}{path}"), &[], body.as_bytes());
             let answer = client.answer();
-            assert_eq!(answer.status, status, "{authority} {host} {place}: {answer:?}");
+            assert_eq!(answer.status, status, "{authority} {host} {path}: {answer:?}");
             assert!(answer.message()["error"]["data"]["code"].is_string(), "{answer:?}");
         }
     }
@@ -273,7 +273,7 @@ fn allowed_hosts_and_origins_may_be_added() {
 }
 
 #[test]
-fn the_protocols_own_refusals_have_its_own_numbers() {
+fn refusals_by_the_protocol_have_the_error_codes_of_the_protocol() {
     let server = start();
     let headers = |method: &'static str, name: Option<&'static str>| {
         let mut headers = vec![("mcp-protocol-version", MODERN), ("mcp-method", method)];
@@ -326,7 +326,7 @@ fn the_protocols_own_refusals_have_its_own_numbers() {
         assert!(answer.message()["error"]["data"]["code"].is_string(), "{what}: {answer:?}");
     }
     let mut client = server.connect();
-    // Text that a header cannot carry is wrapped.
+    // Text that a header cannot carry is encoded in Base64.
     let message = modern(json!(5), "tools/call", echo(json!(1)));
     let wrapped = [
         ("mcp-protocol-version", MODERN),
@@ -335,7 +335,7 @@ fn the_protocols_own_refusals_have_its_own_numbers() {
     ];
     client.send("POST", "/mcp", &wrapped, message.to_string().as_bytes());
     assert_eq!(client.answer().status, 200);
-    // The old transport's methods are not there for the revision without sessions.
+    // The methods of the older transport do not exist in the revision without sessions.
     client.set("mcp-protocol-version", MODERN);
     assert_eq!(client.get("/mcp").status, 405);
     client.send("DELETE", "/mcp", &[], b"");
@@ -343,7 +343,7 @@ fn the_protocols_own_refusals_have_its_own_numbers() {
 }
 
 #[test]
-fn what_a_client_cannot_read_or_did_not_name_is_refused() {
+fn requests_with_an_unacceptable_accept_or_content_type_are_refused() {
     let server = start();
     let mut client = server.connect();
     let echo = request(json!(1), "test_echo", json!({"value": 1}));
@@ -353,7 +353,7 @@ fn what_a_client_cannot_read_or_did_not_name_is_refused() {
         assert_eq!(client.post("/rpc", &echo).status, 406, "{accept}");
         assert_eq!(client.get("/mcp").status, 406, "{accept}");
     }
-    // Who refuses JSON alone is answered with events.
+    // A client that refuses only JSON is answered with events.
     client.set("accept", "application/json;q=0, */*");
     let answer = client.post("/rpc", &echo);
     assert_eq!(
@@ -383,7 +383,7 @@ fn every_revision_with_sessions_is_spoken() {
         assert_eq!(client.answer().status, 204);
         assert_eq!(client.call(json!(4), "ping", json!({})).refusal(), (404, 404));
     }
-    wait_until("the sessions are gone", || server.metric("pintle_mcp_sessions") == 0);
+    wait_until("the sessions are closed", || server.metric("pintle_mcp_sessions") == 0);
 }
 
 #[test]
@@ -415,10 +415,10 @@ fn the_stateless_revision_needs_no_session() {
 }
 
 #[test]
-fn an_id_in_flight_cannot_be_used_twice_in_a_session_but_in_another() {
+fn an_id_in_flight_cannot_be_reused_in_its_session_but_can_in_another() {
     let server = start();
     let mut first = server.session(LEGACY);
-    let mut second = first.again();
+    let mut second = first.another_connection();
     let mut foreign = server.session(LEGACY);
     let slow = request(json!(1), "tools/call", sleep(600_000));
     first.send("POST", "/mcp", &[], slow.to_string().as_bytes());
@@ -443,7 +443,7 @@ fn an_id_in_flight_cannot_be_used_twice_in_a_session_but_in_another() {
 fn a_cancel_request_in_a_session_gets_the_call_its_one_reply() {
     let server = start();
     let mut first = server.session(LEGACY);
-    let mut second = first.again();
+    let mut second = first.another_connection();
     first.send("POST", "/mcp", &[], request(json!(9), "tools/call", sleep(600_000)).to_string().as_bytes());
     wait_until_running(&server, 1);
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 9}});
@@ -464,9 +464,9 @@ fn a_body_of_json_is_a_frame_without_the_newline_of_a_pipe() {
     assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#));
     let answer = client.call(json!(6), "ping", json!({}));
     assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"jsonrpc":"2.0","id":6,"result":{}}"#));
-    for (place, body) in [("/mcp", "[]"), ("/rpc", "[]"), ("/rpc", "{}")] {
-        let answer = client.post_bytes(place, body.as_bytes());
-        assert!(answer.body.starts_with('{') && answer.body.ends_with('}'), "{place} {body}: {answer:?}");
+    for (path, body) in [("/mcp", "[]"), ("/rpc", "[]"), ("/rpc", "{}")] {
+        let answer = client.post_bytes(path, body.as_bytes());
+        assert!(answer.body.starts_with('{') && answer.body.ends_with('}'), "{path} {body}: {answer:?}");
     }
 }
 
@@ -484,7 +484,7 @@ fn progress_comes_on_the_requests_own_stream_before_the_reply() {
         let mut response = client.response();
         assert_eq!(response.header("content-type"), Some("text/event-stream"));
         let mut last = 0;
-        let mut told = 0;
+        let mut reported = 0;
         while let Some(event) = client.event(&mut response) {
             if event.data.is_empty() {
                 continue;
@@ -498,12 +498,12 @@ fn progress_comes_on_the_requests_own_stream_before_the_reply() {
             assert_eq!(message["params"]["_meta"]["pintle/tool"], json!("test_progress"));
             let progress = message["params"]["progress"].as_u64().expect("a number");
             assert!(progress > last, "{progress} after {last}");
-            (last, told) = (progress, told + 1);
+            (last, reported) = (progress, reported + 1);
         }
         assert_eq!(last, u64::MAX, "the reply came last");
-        assert!(told >= 2, "only {told} were told");
+        assert!(reported >= 2, "only {reported} were reported");
     }
-    // The direct dialect tells it too, to whoever accepts events.
+    // The direct dialect reports progress too, to clients that accept events.
     let mut direct = server.connect();
     let mut message = request(json!(1), "test_progress", json!({"count": 6, "everyMs": 100}));
     message["meta"] = json!({"progressToken": 7});
@@ -514,7 +514,7 @@ fn progress_comes_on_the_requests_own_stream_before_the_reply() {
 }
 
 #[test]
-fn a_lost_connection_can_be_taken_up_again_where_it_was() {
+fn a_lost_stream_can_be_resumed_after_the_last_event() {
     let server = start();
     let mut client = server.session(LEGACY);
     let params = json!({
@@ -525,32 +525,32 @@ fn a_lost_connection_can_be_taken_up_again_where_it_was() {
     let priming = client.event(&mut response).expect("a first event");
     assert!(priming.data.is_empty() && priming.id.is_some() && priming.retry.is_some(), "{priming:?}");
     let first = client.event(&mut response).expect("progress");
-    let mut again = client.again();
-    client.leave();
-    again.send("GET", "/mcp", &[("last-event-id", first.id.as_deref().expect("an id"))], b"");
-    let mut response = again.response();
+    let mut resumed = client.another_connection();
+    client.disconnect();
+    resumed.send("GET", "/mcp", &[("last-event-id", first.id.as_deref().expect("an id"))], b"");
+    let mut response = resumed.response();
     assert_eq!(response.status, 200);
     let mut rest: Vec<Event> = Vec::new();
-    while let Some(event) = again.event(&mut response) {
+    while let Some(event) = resumed.event(&mut response) {
         rest.push(event);
     }
     let reply = rest.last().expect("events");
     assert!(reply.data.contains(r#""id":"x","result""#), "{rest:?}");
     assert!(rest.iter().all(|event| event.id > first.id && event.id != first.id), "{rest:?}");
-    // Even after the end, for a while: the last of it may have been lost.
-    again.send("GET", "/mcp", &[("last-event-id", first.id.as_deref().expect("an id"))], b"");
-    let mut response = again.response();
+    // The events stay available for a while after the end, because the client may have lost the last ones.
+    resumed.send("GET", "/mcp", &[("last-event-id", first.id.as_deref().expect("an id"))], b"");
+    let mut response = resumed.response();
     let mut replayed = Vec::new();
-    while let Some(event) = again.event(&mut response) {
+    while let Some(event) = resumed.event(&mut response) {
         replayed.push(event);
     }
     assert_eq!(replayed, rest);
-    again.send("GET", "/mcp", &[("last-event-id", "999-1")], b"");
-    assert_eq!(again.answer().status, 400);
+    resumed.send("GET", "/mcp", &[("last-event-id", "999-1")], b"");
+    assert_eq!(resumed.answer().status, 400);
 }
 
 #[test]
-fn a_client_that_leaves_in_mid_call_cancels_it_in_every_era() {
+fn a_client_that_disconnects_during_a_call_cancels_it_in_every_revision() {
     let server = start();
     let slow = request(json!(1), "tools/call", sleep(600_000));
     let mut legacy = server.session(LEGACY);
@@ -563,12 +563,12 @@ fn a_client_that_leaves_in_mid_call_cancels_it_in_every_era() {
     let message = request(json!(1), "test_sleep", json!({"ms": 600_000}));
     direct.send("POST", "/rpc", &[], message.to_string().as_bytes());
     wait_until_running(&server, 4);
-    // The streams are open by now: their heads have come.
+    // The streams are open: their response heads have arrived.
     for client in [&mut legacy, &mut older, &mut alone] {
         assert_eq!(client.response().status, 200);
     }
     for client in [legacy, older, alone, direct] {
-        client.leave();
+        client.disconnect();
     }
     wait_until_running(&server, 0);
     let records = server.records(4);
@@ -579,7 +579,7 @@ fn a_client_that_leaves_in_mid_call_cancels_it_in_every_era() {
 fn a_deleted_session_cancels_its_calls() {
     let server = start();
     let mut client = server.session(LEGACY);
-    let mut other = client.again();
+    let mut other = client.another_connection();
     client.send("POST", "/mcp", &[], request(json!(1), "tools/call", sleep(600_000)).to_string().as_bytes());
     wait_until_running(&server, 1);
     other.send("DELETE", "/mcp", &[], b"");
@@ -626,7 +626,7 @@ fn a_signal_lets_running_calls_finish_and_closes_what_is_idle() {
 }
 
 #[test]
-fn a_call_that_outlasts_the_drain_is_told_so() {
+fn a_call_that_outlasts_the_drain_gets_a_cancelled_error() {
     let mut server = Setup::fixtures().http().args(["--drain", "200ms"]).start();
     let mut alone = server.connect();
     alone.send_modern(json!(1), "tools/call", sleep(600_000));
@@ -675,12 +675,12 @@ fn a_trace_from_a_header_or_from_meta_is_in_the_log() {
 }
 
 #[test]
-fn requests_are_named_in_their_responses() {
+fn responses_have_a_request_id() {
     let server = start();
     let mut client = server.connect();
     assert_eq!(client.get("/healthz").header("x-request-id").map(str::len), Some(36));
     assert_eq!(client.set("x-request-id", "mine").get("/healthz").header("x-request-id"), Some("mine"));
-    // What is no short name of visible characters is not repeated.
+    // A request id that is not short or has characters other than visible ASCII is not repeated.
     let long = "x".repeat(129);
     for name in ["", "two words", "caf\u{e9}", long.as_str()] {
         let answer = client.set("x-request-id", name).get("/healthz");
@@ -690,7 +690,7 @@ fn requests_are_named_in_their_responses() {
 }
 
 #[test]
-fn the_name_of_a_request_is_in_its_log_record() {
+fn the_request_id_is_in_the_log_record() {
     let server = start();
     let mut session = server.session(LEGACY);
     let mut client = server.connect();
@@ -706,7 +706,7 @@ fn the_name_of_a_request_is_in_its_log_record() {
     note(client.set("x-request-id", "refused").post_bytes("/rpc", b"[]"));
     note(client.set("x-request-id", "by-the-sdk").modern(json!(1), "no/such", json!({})));
     note(client.set("x-request-id", "unreadable").post_bytes("/mcp", &vec![b' '; 2 << 20]));
-    // A name that the server makes up is logged as well, and what it does not repeat it does not log.
+    // An id that the server generates is logged as well. An id that it does not repeat is not logged.
     note(client.unset("x-request-id").post("/rpc", &echo_call));
     note(client.set("x-request-id", "two words").post("/rpc", &echo_call));
     note(client.unset("x-request-id").set("host", "evil.test").post("/rpc", &echo_call));
@@ -715,14 +715,14 @@ fn the_name_of_a_request_is_in_its_log_record() {
     assert_eq!(found, expected);
     assert_eq!(found[..3], ["called", "stateless", "in-a-session"]);
     assert!(!server.stderr().contains("two words"), "{}", server.stderr());
-    // On a pipe there is no such name.
+    // On a pipe there is no such id.
     let mut pipe = Setup::fixtures().start();
     pipe.result("test_echo", json!({"value": 1}));
     assert!(pipe.records(1)[0].get("httpRequestId").is_none());
 }
 
 #[test]
-fn a_made_up_name_of_a_request_is_fixed_where_all_names_are() {
+fn a_generated_request_id_is_constant_in_deterministic_mode() {
     let server = Setup::fixtures().http().arg("--deterministic").start();
     let mut client = server.connect();
     for _ in 0..2 {
@@ -752,7 +752,7 @@ fn the_product_has_no_fixtures_and_no_flags_for_measuring() {
     let holds = |program: &[u8], text: &str| program.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(!holds(&program, "test_reconnection"), "the product holds the fixtures");
     let other = fs::read(env!("CARGO_BIN_EXE_pintle-conformance")).expect("the other program");
-    assert!(holds(&other, "test_reconnection"), "nobody has the fixtures");
+    assert!(holds(&other, "test_reconnection"), "the fixtures are missing");
 }
 
 #[test]
@@ -766,11 +766,11 @@ fn a_client_that_is_answered_by_json_alone_gets_json_however_long_it_takes() {
 }
 
 #[test]
-fn half_a_request_and_a_connection_that_ends_harm_nobody() {
+fn half_a_request_and_a_closed_connection_do_no_harm() {
     let server = start();
     let mut client = server.connect();
     client.write(b"POST /rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"js").expect("writes");
-    client.leave();
+    client.disconnect();
     let mut client = server.connect();
     client.write(b"\x16\x03\x01 this is not HTTP \r\n\r\n").expect("writes");
     assert!(client.response().status == 400);
@@ -778,7 +778,7 @@ fn half_a_request_and_a_connection_that_ends_harm_nobody() {
 }
 
 #[test]
-fn news_come_on_the_listening_stream_with_its_own_id_and_a_signal_closes_it() {
+fn notifications_come_on_the_listening_stream_with_its_id_and_a_signal_closes_it() {
     let mut server = start();
     let mut listening = server.connect();
     let wanted = json!({"notifications": {"toolsListChanged": true}});
@@ -792,16 +792,16 @@ fn news_come_on_the_listening_stream_with_its_own_id_and_a_signal_closes_it() {
     assert_eq!(next(&mut listening)["params"]["_meta"][key], json!("listen:0"));
     let trigger = json!({"name": "test_trigger_tool_change", "arguments": {}});
     assert_eq!(server.connect().modern(json!(1), "tools/call", trigger).status, 200);
-    let news = next(&mut listening);
-    assert_eq!(news["method"], json!("notifications/tools/list_changed"));
-    assert_eq!(news["params"]["_meta"][key], json!("listen:0"));
+    let notification = next(&mut listening);
+    assert_eq!(notification["method"], json!("notifications/tools/list_changed"));
+    assert_eq!(notification["params"]["_meta"][key], json!("listen:0"));
     server.signal(Signal::TERM);
     assert!(listening.event(&mut response).is_none());
     assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
-fn a_client_that_sent_more_than_its_request_is_missed_too_when_it_leaves() {
+fn a_client_that_sent_more_than_its_request_cancels_its_call_when_it_disconnects() {
     let server = start();
     let message = request(json!(1), "test_sleep", json!({"ms": 600_000})).to_string();
     let head = format!(
@@ -812,25 +812,25 @@ fn a_client_that_sent_more_than_its_request_is_missed_too_when_it_leaves() {
         let mut client = server.connect();
         client.write(format!("{head}{message}{more}").as_bytes()).expect("the server reads");
         wait_until_running(&server, 1);
-        client.leave();
+        client.disconnect();
         wait_until_running(&server, 0);
     }
 }
 
 #[test]
-fn a_client_that_says_that_it_sends_no_more_still_gets_a_reply_that_is_ready() {
+fn a_client_that_closes_its_write_side_still_gets_its_reply() {
     let server = start();
     for number in 0..50 {
         let mut client = server.connect();
         let message = request(json!(number), "test_echo", json!({"value": number})).to_string();
         client.send("POST", "/rpc", &[("accept", "application/json")], message.as_bytes());
-        client.send_no_more();
+        client.close_write();
         assert_eq!(client.answer().result(), json!({"value": number}));
     }
 }
 
 #[test]
-fn half_a_request_does_not_hold_up_the_end() {
+fn half_a_request_does_not_delay_the_shutdown() {
     let mut server = Setup::fixtures().http().args(["--drain", "10m"]).start();
     let mut client = server.connect();
     client.write(b"POST /rpc HTTP/1.1\r\nho").expect("the server reads");
@@ -840,7 +840,7 @@ fn half_a_request_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_client_may_come_back_more_than_once() {
+fn a_client_may_resume_a_stream_more_than_once() {
     let server = start();
     let mut client = server.session(LEGACY);
     let params = json!({
@@ -848,16 +848,16 @@ fn a_client_may_come_back_more_than_once() {
     });
     client.send("POST", "/mcp", &[], request(json!("x"), "tools/call", params).to_string().as_bytes());
     let mut last = None;
-    // Each stay is over before the patience with the first absence is.
+    // Each connection ends before the grace for the first disconnection is over.
     for _ in 0..4 {
         let mut response = client.response();
         for _ in 0..3 {
             last = client.event(&mut response).expect("an event").id;
         }
-        let mut again = client.again();
-        client.leave();
-        again.send("GET", "/mcp", &[("last-event-id", last.as_deref().expect("an id"))], b"");
-        client = again;
+        let mut resumed = client.another_connection();
+        client.disconnect();
+        resumed.send("GET", "/mcp", &[("last-event-id", last.as_deref().expect("an id"))], b"");
+        client = resumed;
     }
     let answer = client.answer();
     assert!(answer.body.contains(r#""id":"x","result""#), "{answer:?}");
@@ -865,42 +865,45 @@ fn a_client_may_come_back_more_than_once() {
 }
 
 #[test]
-fn looking_at_the_head_of_a_stream_disturbs_nobody() {
+fn a_head_request_for_a_stream_does_not_disturb_listeners() {
     let server = start();
     let mut listening = server.session(LEGACY);
-    let mut other = listening.again();
+    let mut other = listening.another_connection();
     listening.send("GET", "/mcp", &[], b"");
     let mut response = listening.response();
     assert!(listening.event(&mut response).is_some());
     other.send("HEAD", "/mcp", &[], b"");
     assert_eq!(other.response().status, 405);
-    let mut third = other.again();
+    let mut third = other.another_connection();
     let trigger = json!({"name": "test_trigger_tool_change", "arguments": {}});
     assert_eq!(third.call(json!(1), "tools/call", trigger).status, 200);
-    let news = listening.event(&mut response).expect("news");
-    assert!(news.data.contains("list_changed"), "{news:?}");
-    // Whoever listens next is not told again, unless it asks.
-    let mut next = third.again();
+    let notification = listening.event(&mut response).expect("a notification");
+    assert!(notification.data.contains("list_changed"), "{notification:?}");
+    // The next listener does not get the same notification again, unless it asks for it.
+    let mut next = third.another_connection();
     next.send("GET", "/mcp", &[], b"");
     let mut response = next.response();
     assert_eq!(next.event(&mut response).expect("a first event").data, "");
     assert_eq!(
-        third.again().call(json!(2), "tools/call", json!({"name": "test_trigger_prompt_change"})).status,
+        third
+            .another_connection()
+            .call(json!(2), "tools/call", json!({"name": "test_trigger_prompt_change"}))
+            .status,
         200
     );
-    let news = next.event(&mut response).expect("news");
-    assert!(news.data.contains("prompts/list_changed"), "{news:?}");
+    let notification = next.event(&mut response).expect("a notification");
+    assert!(notification.data.contains("prompts/list_changed"), "{notification:?}");
     third.send("GET", "/mcp", &[("last-event-id", "0-0")], b"");
     let mut response = third.response();
     assert!(third.event(&mut response).expect("an old one").data.contains("tools/list_changed"));
-    // What has not come yet cannot be read from.
-    let mut fourth = third.again();
+    // A client cannot resume from an event that does not exist yet.
+    let mut fourth = third.another_connection();
     fourth.send("GET", "/mcp", &[("last-event-id", "0-99")], b"");
     assert_eq!(fourth.response().status, 400);
 }
 
 #[test]
-fn a_key_in_a_header_obeys_the_envelopes_rules() {
+fn an_idempotency_key_in_a_header_obeys_the_rules_of_the_envelope() {
     let server = start();
     let long = "k".repeat(256);
     for key in ["", long.as_str(), "\u{e9}"] {
@@ -931,7 +934,7 @@ fn bad_params_of_a_method_that_is_offered_are_not_an_unknown_method() {
         assert_eq!(legacy.call(json!(1), method, params.clone()).refusal(), (200, -32602), "{method}");
         assert_eq!(alone.modern(json!(1), method, params).refusal(), (200, -32602), "{method}");
     }
-    // Errors that the protocol makes carry the same object as all others.
+    // The protocol's errors have the same object as all others.
     let answer = legacy.call(json!(1), "no/such", json!({}));
     let error = &answer.message()["error"];
     assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32601), &json!("INVALID_REQUEST")));
@@ -939,7 +942,7 @@ fn bad_params_of_a_method_that_is_offered_are_not_an_unknown_method() {
 }
 
 #[test]
-fn a_page_that_is_allowed_can_really_call() {
+fn a_web_page_of_an_allowed_origin_can_call() {
     let server = Setup::fixtures().http().args(["--allow-origin", "https://app.test"]).start();
     let mut client = server.connect();
     client.set("origin", "https://app.test");
@@ -969,14 +972,14 @@ fn a_page_that_is_allowed_can_really_call() {
 }
 
 #[test]
-fn the_flag_for_standard_streams_beats_a_variable() {
+fn the_stdio_flag_overrides_the_variable() {
     let mut server = Setup::fixtures().env("PINTLE_HTTP", "127.0.0.1:0").arg("--stdio").start();
     assert_eq!(server.result("test_echo", json!({"value": 1})), json!({"value": 1}));
     server.finish();
 }
 
 #[test]
-fn every_address_of_this_machine_is_its_own() {
+fn every_loopback_address_counts_as_the_server_s_own() {
     let server = Setup::fixtures().args(["--http", "127.0.0.2:0", "--auth", "none"]).start();
     assert_eq!(
         server.connect().post("/rpc", &request(json!(1), "test_echo", json!({"value": 1}))).status,
@@ -995,14 +998,14 @@ fn refusals_of_http_are_logged_once_with_what_is_known() {
     client.set("content-type", "text/plain");
     client.call(json!(6), "tools/list", json!({}));
     let records = server.records(3);
-    let told: Vec<_> =
+    let reported: Vec<_> =
         records.iter().map(|record| (record["requestId"].as_str(), record["error"].as_str())).collect();
     let (refused, missing) = (Some("INVALID_REQUEST"), Some("NOT_FOUND"));
-    assert_eq!(told, [(Some("4"), missing), (Some("5"), refused), (None, refused)]);
+    assert_eq!(reported, [(Some("4"), missing), (Some("5"), refused), (None, refused)]);
 }
 
 #[test]
-fn requests_without_a_body_that_are_refused_leave_one_record_each() {
+fn refused_requests_without_a_body_are_logged_once_each() {
     let server = start();
     let unknown = "11111111-1111-4111-8111-111111111111";
     let cases = [
@@ -1030,12 +1033,12 @@ fn requests_without_a_body_that_are_refused_leave_one_record_each() {
             );
         }
     }
-    // Methods that an address does not take are refused like that, too.
-    for (method, place) in [("PUT", "/mcp"), ("GET", "/rpc"), ("DELETE", "/rpc")] {
+    // A method that a path does not accept is refused and logged in the same way.
+    for (method, path) in [("PUT", "/mcp"), ("GET", "/rpc"), ("DELETE", "/rpc")] {
         let mut client = server.connect();
-        client.send(method, place, &[], b"");
-        assert_eq!(client.answer().status, 405, "{method} {place}");
+        client.send(method, path, &[], b"");
+        assert_eq!(client.answer().status, 405, "{method} {path}");
         count += 1;
-        assert_eq!(server.records(count).len(), count, "{method} {place}");
+        assert_eq!(server.records(count).len(), count, "{method} {path}");
     }
 }

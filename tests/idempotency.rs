@@ -11,9 +11,9 @@ fn send_keyed(server: &mut Server, id: u32, key: &str, method: &str, params: Val
 }
 
 #[test]
-fn a_key_answers_from_the_store_after_the_first_call_and_while_it_runs() {
+fn a_repeated_key_is_answered_from_the_store_during_and_after_the_first_call() {
     let mut server = Setup::fixtures().start();
-    // The first one runs while the second waits; the third comes when both are done.
+    // The first call runs while the second waits. The third comes when both have ended.
     send_keyed(&mut server, 1, "k", "test_sleep", json!({"ms": 200}));
     send_keyed(&mut server, 2, "k", "test_sleep", json!({"ms": 200}));
     for id in [1, 2] {
@@ -31,7 +31,7 @@ fn a_key_answers_from_the_store_after_the_first_call_and_while_it_runs() {
 }
 
 #[test]
-fn the_order_of_argument_keys_does_not_make_another_call() {
+fn the_order_of_argument_members_does_not_matter() {
     let mut server = Setup::fixtures().start();
     for (id, params) in [(1, r#"{"count":1,"everyMs":0}"#), (2, r#"{"everyMs":0,"count":1}"#)] {
         let line = format!(
@@ -59,7 +59,7 @@ fn a_key_with_other_arguments_or_another_tool_is_a_conflict() {
 }
 
 #[test]
-fn an_outcome_that_may_change_is_not_kept() {
+fn an_outcome_that_may_change_is_not_stored() {
     let mut server = Setup::fixtures().arg("--timeout=test_sleep=30ms").start();
     for id in [1, 2] {
         send_keyed(&mut server, id, "k", "test_sleep", json!({"ms": 60_000}));
@@ -74,9 +74,9 @@ fn an_outcome_that_may_change_is_not_kept() {
 }
 
 #[test]
-fn kept_outcomes_take_little_memory() {
+fn stored_outcomes_take_little_memory() {
     let mut server = Setup::fixtures().arg("--log-level=off").start();
-    // A list of zeros takes many times its text once it is parsed.
+    // A parsed list of zeros takes many times the memory of its text.
     let value = vec![0; 250_000];
     for id in 0..60 {
         send_keyed(&mut server, id, &format!("key {id}"), "test_echo", json!({"value": value}));

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, process::Command};
 
 use serde_json::Value;
 
-/// The crates from top to bottom. Those of one line know nothing of each other.
+/// The crates from top to bottom. Crates on one line do not depend on each other.
 const LAYERS: &[&[&str]] = &[
     &["pintle", "pintle-bench"],
     &["pintle-fixtures"],
@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["pintle-contract"],
 ];
 
-/// What `cargo metadata` prints, with these arguments.
+/// The output of `cargo metadata` with these arguments.
 fn metadata(arguments: &[&str]) -> Value {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
     let output = Command::new(env!("CARGO"))

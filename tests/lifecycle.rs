@@ -1,4 +1,4 @@
-//! Getting ready, and coming to an end.
+//! Startup, readiness and shutdown.
 
 use std::{
     fs,
@@ -10,10 +10,10 @@ use std::{
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{PATIENCE, Setup, conformance, request};
+use crate::support::{Setup, TEST_TIMEOUT, conformance, request};
 
 #[test]
-fn the_ready_file_is_there_while_serving_and_gone_after() {
+fn the_ready_file_exists_while_the_server_is_ready_and_is_removed_after() {
     let mut server = Setup::new().start();
     let ready = server.path("ready");
     let content = fs::read_to_string(&ready).expect("the ready file");
@@ -27,7 +27,7 @@ fn the_ready_file_is_there_while_serving_and_gone_after() {
 }
 
 #[test]
-fn a_ready_file_that_another_process_wrote_is_left_alone() {
+fn a_ready_file_that_another_process_wrote_is_not_changed() {
     let mut server = Setup::new().start();
     let ready = server.path("ready");
     fs::write(&ready, "1 2026-01-01T00:00:00Z\n").expect("writes");
@@ -75,7 +75,7 @@ fn the_ready_file_follows_no_link_and_replaces_nothing_but_files() {
 }
 
 #[test]
-fn a_second_server_leaves_the_ready_file_of_a_running_one_alone() {
+fn a_second_server_does_not_change_the_ready_file_of_a_running_one() {
     let mut first = Setup::new().start();
     let ready = first.path("ready");
     let content = fs::read_to_string(&ready).expect("the ready file");
@@ -90,7 +90,7 @@ fn a_second_server_leaves_the_ready_file_of_a_running_one_alone() {
 }
 
 #[test]
-fn of_servers_that_start_at_the_same_time_one_has_the_ready_file_until_it_ends() {
+fn of_servers_that_start_at_the_same_time_one_owns_the_ready_file_until_it_ends() {
     for is_stale in [false, true] {
         let folder = tempfile::tempdir().expect("a folder");
         let ready = folder.path().join("ready");
@@ -118,13 +118,13 @@ fn of_servers_that_start_at_the_same_time_one_has_the_ready_file_until_it_ends()
 }
 
 #[test]
-fn a_ready_file_of_a_process_that_is_gone_is_replaced() {
+fn a_ready_file_of_an_ended_process_is_replaced() {
     let this = std::process::id();
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(1_000_000_000);
     let stale = [
-        // Nobody has this number.
+        // No process has this number.
         (ended_process().to_string(), None),
-        // Somebody else has it by now: the file is older than that process.
+        // Another process has this number by now: the file is older than that process.
         (this.to_string(), Some(long_ago)),
         (String::new(), None),
         ("x".repeat(1 << 20), None),
@@ -149,7 +149,7 @@ fn a_ready_file_of_a_process_that_is_gone_is_replaced() {
 
 #[test]
 fn a_ready_file_that_names_the_server_itself_is_replaced() {
-    // A wrapper that makes way for the server has the same number.
+    // A wrapper that replaces itself with the server (`exec`) has the same process number.
     let folder = tempfile::tempdir().expect("a folder");
     let ready = folder.path().join("ready");
     let mut command = std::process::Command::new("sh");
@@ -162,7 +162,7 @@ fn a_ready_file_that_names_the_server_itself_is_replaced() {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_ready_file_holds_up_neither_start_nor_exit() {
+fn a_pipe_instead_of_the_ready_file_blocks_neither_start_nor_exit() {
     let make_pipe = |path: &std::path::Path| {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
@@ -186,7 +186,7 @@ fn a_pipe_in_place_of_the_ready_file_holds_up_neither_start_nor_exit() {
     }
 }
 
-/// The number of a process that has ended.
+/// The process number of a process that has ended.
 fn ended_process() -> u32 {
     let mut child = std::process::Command::new("true").spawn().expect("starts");
     child.wait().expect("ends");
@@ -194,7 +194,7 @@ fn ended_process() -> u32 {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_is_told_and_calls_go_on() {
+fn a_log_that_cannot_be_written_is_reported_and_calls_still_work() {
     let mut server = Setup::fixtures().arg("--log-file=/dev/full").start();
     for _ in 0..3 {
         assert_eq!(server.result("test_echo", json!({"value": 1})), json!({"value": 1}));
@@ -247,14 +247,14 @@ fn a_call_that_outlasts_the_drain_is_cancelled() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_ends_the_server_at_once() {
     let mut server = Setup::fixtures().arg("--drain=10m").start();
     let ready = server.path("ready");
     server.request(json!(1), "test_sleep", json!({"ms": 600_000}));
     wait_until_read(&server);
     let started = Instant::now();
     server.signal(Signal::TERM);
-    while server.is_running() && started.elapsed() < PATIENCE {
+    while server.is_running() && started.elapsed() < TEST_TIMEOUT {
         server.signal_if_running(Signal::TERM);
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -267,7 +267,7 @@ fn a_client_that_stops_reading_ends_the_server_and_its_calls() {
     let mut server = Setup::fixtures().start_without_reader();
     server.send(&request(json!(1), "test_sleep", json!({"ms": 600_000})));
     server.drop_stdout();
-    // Standard input stays open: the closed output alone must end it.
+    // Standard input stays open: closing the output alone must end the server.
     assert_eq!(server.wait().code(), Some(0));
 }
 
@@ -313,11 +313,11 @@ fn an_unread_error_stream_does_not_stop_the_server() {
     assert_eq!(child.wait().expect("ends").code(), Some(0));
 }
 
-/// Waits until the server has taken what was sent: its standard input is empty.
+/// Waits until the server has read what was sent: its standard input is empty.
 fn wait_until_read(server: &crate::support::Server) {
     let started = Instant::now();
     while server.unread_input() > 0 {
-        assert!(started.elapsed() < PATIENCE, "the server does not read");
+        assert!(started.elapsed() < TEST_TIMEOUT, "the server does not read");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -1,4 +1,4 @@
-//! What lies in a folder, as `list://` and as `file.list` tell it.
+//! The entries of a folder, as `list://` and as `file.list` return them.
 
 use std::{
     fs,
@@ -23,7 +23,8 @@ fn folder(name: &str) -> Value {
     json!({"name": name, "type": "folder", "size": 0})
 }
 
-/// A workspace with folders that are hard to spell. Most hold a file `here`, whose size is that of the folder's path.
+/// A workspace with folders whose names are hard to encode. Most have a file `here` whose size is the length of the
+/// folder's path.
 fn setup() -> Setup {
     let setup = Setup::new();
     let root = setup.path("root");
@@ -60,14 +61,14 @@ fn open_session(server: &mut Server, version: &str) {
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
 }
 
-/// A server on a pipe that speaks a revision with a handshake.
+/// A server on a pipe, in a revision with a handshake.
 fn start() -> Server {
     let mut server = setup().start();
     open_session(&mut server, LEGACY);
     server
 }
 
-/// The entries in what was read, after a look at its frame.
+/// The entries in a result. The frame of the result is checked as well.
 fn entries_in(result: &Value, uri: &str) -> Value {
     let content = &result["contents"][0];
     assert_eq!(
@@ -93,7 +94,7 @@ fn names(entries: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn folders_come_first_then_files_each_sorted_and_dotfiles_are_there() {
+fn folders_come_first_then_files_each_sorted_and_dotfiles_are_listed() {
     let mut server = start();
     let expected = json!([
         folder(".dots"),
@@ -114,7 +115,7 @@ fn folders_come_first_then_files_each_sorted_and_dotfiles_are_there() {
 }
 
 #[test]
-fn the_root_has_several_addresses_and_a_leading_slash_means_it() {
+fn the_root_has_several_addresses_and_a_leading_slash_stands_for_it() {
     let mut server = start();
     let root = server.result("file.list", json!({}))["entries"].clone();
     assert!(names(&root).contains(&"a%20b") && names(&root).contains(&"ünï"), "{root}");
@@ -128,7 +129,7 @@ fn the_root_has_several_addresses_and_a_leading_slash_means_it() {
     {
         assert_eq!(entries(&mut server, uri), a, "{uri}");
     }
-    // A link inside is what it leads to; one that leaves is something that cannot be opened.
+    // A link that stays inside the root is listed as its target; one that leaves it is listed as `other`.
     let entry = |name: &str| {
         let found = root.as_array().expect("entries").iter().find(|entry| entry["name"] == name);
         found.unwrap_or_else(|| panic!("no {name}")).clone()
@@ -159,7 +160,8 @@ fn an_address_is_decoded_exactly_once() {
     server.finish();
 }
 
-/// Addresses that are refused, with the number of the error (in older revisions, in the newest) and a piece of it.
+/// Addresses that are refused, with the number of the error (in older revisions, in the newest) and a part of its
+/// message.
 const REFUSED: &[(&str, i64, i64, &str)] = &[
     ("list://missing", -32002, -32602, "/missing"),
     ("list://a/missing", -32002, -32602, "/a/missing"),
@@ -194,7 +196,7 @@ fn assert_refused(frame: &Value, uri: &str, number: i64, piece: &str) {
 }
 
 #[test]
-fn what_cannot_be_listed_is_told_in_the_words_of_each_revision() {
+fn a_failed_listing_has_the_error_code_of_each_revision() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY] {
         let mut server = setup().start();
         open_session(&mut server, version);
@@ -213,7 +215,7 @@ fn what_cannot_be_listed_is_told_in_the_words_of_each_revision() {
 }
 
 #[test]
-fn over_http_it_is_the_same() {
+fn listings_over_http_are_the_same() {
     let server = setup().http().start();
     let (mut stateless, mut session) = (server.connect(), server.session(LEGACY));
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "file.list", "params": {"path": "a"}});
@@ -235,14 +237,14 @@ fn over_http_it_is_the_same() {
 }
 
 #[test]
-fn the_tool_says_what_cannot_be_listed() {
+fn the_tool_refuses_what_cannot_be_listed_with_the_reason() {
     let mut server = start();
     for (path, code, piece) in [
         ("missing", "NOT_FOUND", "/missing"),
         ("a/9", "INVALID_REQUEST", "not a folder"),
         ("../outside", "INVALID_REQUEST", "leaves the root"),
         ("out", "INVALID_REQUEST", "leaves the root"),
-        // A path is not an address: nothing in it is decoded.
+        // A path is not an address: it is not decoded.
         ("a%20b/..%2f", "NOT_FOUND", "/a%20b/..%2f"),
     ] {
         let error = server.error("file.list", json!({"path": path}));
@@ -315,7 +317,7 @@ fn a_completed_path_leads_to_its_folder_once_the_template_is_filled_in() {
     server.finish();
 }
 
-/// Reserved expansion as in RFC 6570 (3.2.3): what looks encoded stays as it is.
+/// Reserved expansion as in RFC 6570 (3.2.3): a text that looks encoded stays unchanged.
 fn expand(text: &str) -> String {
     let bytes = text.as_bytes();
     let is_hex = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_hexdigit);
@@ -332,27 +334,27 @@ fn expand(text: &str) -> String {
 }
 
 #[test]
-fn a_dead_writers_file_is_not_listed_and_goes() {
+fn a_killed_writers_file_is_not_listed_and_is_removed() {
     let setup = setup();
     let left = setup.path("root/a/.pintle-tmp");
-    // As a writer leaves it that is killed right after it has created the file.
-    let leave = || {
+    // A writer leaves this file if it is killed right after it has created it.
+    let write_leftover = || {
         fs::write(&left, "").expect("writes");
         fs::set_permissions(&left, fs::Permissions::from_mode(0o1600)).expect("changes the mode");
     };
-    leave();
+    write_leftover();
     let mut server = setup.start();
     open_session(&mut server, LEGACY);
     let listed = entries(&mut server, "list://a");
     assert!(!names(&listed).contains(&".pintle-tmp"), "{listed}");
-    assert!(!left.exists(), "it is gone");
-    leave();
+    assert!(!left.exists(), "it is removed");
+    write_leftover();
     let listed = server.result("file.list", json!({"path": "a"}));
     assert!(!names(&listed["entries"]).contains(&".pintle-tmp"), "{listed}");
-    assert!(!left.exists(), "it is gone");
+    assert!(!left.exists(), "it is removed");
     let kept = names(&listed["entries"]).iter().any(|name| name.contains("recovered"));
     assert!(!kept, "{listed}");
-    // A writer who lives holds the folder; what it writes is not listed either, and stays.
+    // A running writer holds the lock of the folder. Its file is not listed either, and stays.
     fs::write(&left, "half").expect("writes");
     let held = fs::File::open(left.parent().expect("a folder")).expect("opens");
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).expect("locks");
@@ -370,7 +372,7 @@ fn a_hundred_thousand_entries_are_listed_while_others_are_answered_and_can_be_ca
     let setup = setup();
     let large = setup.path("root/large");
     fs::create_dir(&large).expect("a folder");
-    // Names are quicker to make than files, but a file may have only so many of them.
+    // Hard links are quicker to make than files, but the number of links to a file is limited.
     for number in 0..ENTRIES {
         let (name, source) = (large.join(format!("{number:06}")), number - number % 50_000);
         match number == source {
@@ -381,7 +383,7 @@ fn a_hundred_thousand_entries_are_listed_while_others_are_answered_and_can_be_ca
     let mut server = setup.args(["--log-level", "off"]).start();
     open_session(&mut server, LEGACY);
     let list = |id: &str| request(json!(id), "resources/read", json!({"uri": "list://large"}));
-    // In one piece, so that all of it is there when the long one begins.
+    // All lines are sent in one write, so that all requests have arrived when the long one begins.
     let mut lines = format!("{}\n", list("list"));
     for number in 0..OTHERS {
         let params = json!({"name": "text.read", "arguments": {"path": "a/10"}});
@@ -404,7 +406,7 @@ fn a_hundred_thousand_entries_are_listed_while_others_are_answered_and_can_be_ca
     let listed = names(&listed);
     assert_eq!(listed.len(), ENTRIES);
     assert!(listed.is_sorted() && listed[0] == "000000" && listed[ENTRIES - 1] == "099999");
-    // One that is given up gets the one word for it, and the pipe goes on.
+    // A cancelled listing gets exactly one reply, and the connection stays usable.
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "again"}});
     server.write(format!("{}\n{cancel}\n", list("again")).as_bytes());
     let frame = server.frame();
@@ -415,7 +417,7 @@ fn a_hundred_thousand_entries_are_listed_while_others_are_answered_and_can_be_ca
     server.finish();
 }
 
-/// A workspace as people have them.
+/// A typical workspace.
 fn project() -> Setup {
     let setup = Setup::new();
     let root = setup.path("root");
@@ -447,7 +449,7 @@ fn listed(server: &mut Server, arguments: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_tree_is_one_call_in_the_order_of_paths_without_git_ignored_files_and_what_links_lead_to() {
+fn a_tree_is_one_call_in_the_order_of_paths_without_git_ignored_files_and_link_targets() {
     let mut server = project().start();
     let result = server.result("file.list", json!({"depth": 9}));
     let expected = json!({"entries": [
@@ -468,14 +470,14 @@ fn a_tree_is_one_call_in_the_order_of_paths_without_git_ignored_files_and_what_l
         listed(&mut server, json!({"depth": 1})),
         [".gitignore", "Cargo.toml", "link", "notes", "src", "src.md"]
     );
-    // Paths begin at the root wherever the tree does, and rules from above the folder count.
+    // Paths are relative to the root wherever the tree begins, and ignore rules from above the folder apply.
     assert_eq!(listed(&mut server, json!({"path": "notes", "depth": 2})), ["notes/.hidden"]);
     assert_eq!(listed(&mut server, json!({"path": "/src/", "depth": 1})), ["src/main.rs", "src/tree"]);
     let all = listed(&mut server, json!({"depth": 9, "ignored": true}));
     assert_eq!(all.len(), 15, "{all:?}");
     assert!(all.contains(&"target/debug/out.rs".to_owned()) && all.contains(&"notes/build.log".to_owned()));
     assert!(!all.iter().any(|name| name.starts_with(".git/")), "{all:?}");
-    // Without a tree nothing has changed: all that lies in the folder, by its name.
+    // A list without a tree has all entries of the folder, by their names.
     assert_eq!(listed(&mut server, json!({"path": "notes"})), [".hidden", "build.log"]);
     assert_eq!(listed(&mut server, json!({"type": "folder"})), [".git", "link", "notes", "src", "target"]);
     server.finish();
@@ -496,7 +498,7 @@ fn files_are_found_by_name_in_one_call_as_search_finds_them() {
         (json!({"glob": "!src", "type": "file"}), &[".gitignore", "Cargo.toml", "notes/.hidden", "src.md"]),
         (json!({"glob": "*.log"}), &[]),
         (json!({"glob": "*.log", "ignored": true}), &["notes/build.log"]),
-        // A glob with a slash counts from the folder, or from the root if it says so.
+        // A glob with a slash is relative to the folder, or to the root if it begins with the folder's path.
         (json!({"path": "src", "glob": "tree/*.rs"}), &["src/tree/mod.rs", "src/tree/walk.rs"]),
         (json!({"path": "src", "glob": "src/tree/w*"}), &["src/tree/walk.rs"]),
         (json!({"path": "src", "glob": "/src/*.rs"}), &["src/main.rs"]),
@@ -517,7 +519,7 @@ fn files_are_found_by_name_in_one_call_as_search_finds_them() {
 }
 
 #[test]
-fn a_tree_of_more_than_a_thousand_entries_says_how_to_go_on() {
+fn a_tree_of_more_than_a_thousand_entries_has_the_arguments_of_the_next_call() {
     let setup = Setup::new();
     let root = setup.path("root");
     for number in 0..30 {
@@ -528,7 +530,7 @@ fn a_tree_of_more_than_a_thousand_entries_says_how_to_go_on() {
         }
     }
     let mut server = setup.start();
-    // All of fewer levels, so that every folder is seen.
+    // The list has fewer levels, so that every folder of these levels is in it.
     let result = server.result("file.list", json!({"depth": 5, "ignored": true}));
     assert_eq!(result["truncated"], json!(true), "{result}");
     assert_eq!(names(&result["entries"]).len(), 60, "the two levels that fit");
@@ -536,7 +538,7 @@ fn a_tree_of_more_than_a_thousand_entries_says_how_to_go_on() {
     let next = server.result("file.list", result["next"].clone());
     assert_eq!(names(&next["entries"]).len(), 40);
     assert_eq!((names(&next["entries"])[0], next.get("truncated")), ("d00/deep/00.txt", None));
-    // What is looked for comes in the order of paths, as far as it goes.
+    // Matches of a glob come in the order of paths, up to the limit.
     let result = server.result("file.list", json!({"glob": "**/*.txt"}));
     let found = names(&result["entries"]);
     assert_eq!((found.len(), found[0], found[999]), (1000, "d00/deep/00.txt", "d24/deep/39.txt"));
@@ -544,10 +546,10 @@ fn a_tree_of_more_than_a_thousand_entries_says_how_to_go_on() {
     assert_eq!(result["next"], json!({"path": "d25/deep", "glob": "**/*.txt"}));
     let next = server.result("file.list", result["next"].clone());
     assert_eq!((names(&next["entries"]).len(), names(&next["entries"])[0]), (40, "d25/deep/00.txt"));
-    // Exactly as many as there may be are all of them.
+    // A list of exactly the maximum is not truncated.
     let exact = server.result("file.list", json!({"glob": "{d[01]*,d2[0-4]}/**", "type": "file"}));
     assert_eq!((names(&exact["entries"]).len(), exact.get("truncated")), (1000, None));
-    // Where one folder has too many, its own list has no limit.
+    // A folder with too many entries can still be listed alone, without a limit.
     for number in 0..1001 {
         fs::write(server.path(&format!("root/d00/deep/x{number}")), "").expect("a file");
     }
@@ -580,7 +582,7 @@ fn a_tree_shows_and_counts_only_what_the_caller_may_read() {
 }
 
 #[test]
-fn a_tree_holds_no_files_that_are_being_written_and_removes_those_of_dead_writers() {
+fn a_tree_has_no_unfinished_files_and_removes_those_of_killed_writers() {
     let setup = project();
     let (left, held) = (setup.path("root/src/.pintle-tmp"), setup.path("root/notes/.pintle-tmp"));
     for file in [&left, &held] {

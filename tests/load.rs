@@ -1,4 +1,4 @@
-//! Many clients, slow clients, and clients that are gone: whoever behaves is served, and nothing is left.
+//! Many clients, slow clients and clients that disconnect: the others are served, and nothing is leaked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,8 +16,8 @@ fn echo(value: Value) -> Value {
     json!({"name": "test_echo", "arguments": {"value": value}})
 }
 
-/// A message of the storm and what has to come of it: the id of its reply and whether that is an error.
-fn storm_message(number: usize) -> (String, bool) {
+/// A message of the load test and its expected reply: its id and whether it is an error.
+fn load_message(number: usize) -> (String, bool) {
     let id = number;
     match number % 8 {
         0..=2 => {
@@ -39,7 +39,7 @@ fn storm_message(number: usize) -> (String, bool) {
 }
 
 #[test]
-fn a_storm_of_64_clients_gets_one_right_reply_each() {
+fn requests_of_64_clients_at_once_get_one_right_reply_each() {
     const CLIENTS: usize = 64;
     let each = rounds(60, 2000);
     let server = Setup::fixtures().http().start();
@@ -51,7 +51,7 @@ fn a_storm_of_64_clients_gets_one_right_reply_each() {
                 let mut client = Client::session(address, LEGACY);
                 for number in 0..each {
                     let number = client_number * each + number;
-                    let (message, fails) = storm_message(number);
+                    let (message, fails) = load_message(number);
                     let answer = client.post_bytes("/mcp", message.as_bytes());
                     let reply = answer.message();
                     assert_eq!(reply["id"], json!(number), "{message}: {answer:?}");
@@ -72,7 +72,7 @@ fn a_storm_of_64_clients_gets_one_right_reply_each() {
 }
 
 #[test]
-fn those_who_stay_are_served_when_half_of_64_clients_vanish_in_mid_call() {
+fn half_of_64_clients_are_served_when_the_others_disconnect_during_a_call() {
     const CLIENTS: usize = 64;
     let rounds = rounds(12, 200);
     let server = Setup::fixtures().http().args(["--waiting", "1000"]).start();
@@ -89,7 +89,7 @@ fn those_who_stay_are_served_when_half_of_64_clients_vanish_in_mid_call() {
                             "tools/call",
                             json!({"name": "test_sleep", "arguments": {"ms": 600_000}}),
                         );
-                        client.leave();
+                        client.disconnect();
                         continue;
                     }
                     let answer = client.modern(json!(id), "tools/call", echo(json!(id)));
@@ -99,13 +99,13 @@ fn those_who_stay_are_served_when_half_of_64_clients_vanish_in_mid_call() {
             });
         }
     });
-    // Calls whose clients are gone leave the queue one by one, so that for an instant none runs and some still wait.
+    // Calls of disconnected clients leave the queue one by one, so for a moment none runs and some still wait.
     let load = |name: &str| server.metric(&format!("pintle_calls_{name}"));
     wait_until("nothing runs or waits", || load("running") + load("waiting") == 0);
 }
 
 #[test]
-fn a_storm_on_a_pipe_with_64_in_flight_gets_one_reply_each() {
+fn requests_on_a_pipe_with_64_in_flight_get_one_reply_each() {
     let lines = rounds(4000, 200_000);
     const WINDOW: usize = 64;
     let mut server = Setup::fixtures().start();
@@ -122,13 +122,13 @@ fn a_storm_on_a_pipe_with_64_in_flight_gets_one_reply_each() {
     let (mut sent, mut received) = (0, 0);
     while received < lines {
         while sent < lines && sent - received < WINDOW {
-            let (message, _) = storm_message(sent);
+            let (message, _) = load_message(sent);
             server.write(format!("{message}\n").as_bytes());
             sent += 1;
         }
         let frame = server.frame();
         let id = usize::try_from(frame["id"].as_u64().expect("an id")).expect("small");
-        let (message, fails) = storm_message(id);
+        let (message, fails) = load_message(id);
         assert!(!std::mem::replace(&mut seen[id], true), "two replies: {frame}");
         assert_eq!(frame.get("error").is_some(), fails, "{message}: {frame}");
         received += 1;
@@ -137,13 +137,13 @@ fn a_storm_on_a_pipe_with_64_in_flight_gets_one_reply_each() {
 }
 
 #[test]
-fn slow_requests_and_clients_that_never_read_hold_up_nobody() {
+fn slow_requests_and_clients_that_never_read_do_not_delay_others() {
     const SLOW: usize = 200;
     const NEVER_READING: usize = 60;
     let server = Setup::fixtures().http().start();
     server.connect().get("/healthz");
     let before = resident_memory(server.pid());
-    // Heads and bodies that never come to their end.
+    // Request heads and bodies that never end.
     let mut slow: Vec<Client> = Vec::new();
     for number in 0..SLOW {
         let mut client = server.connect();
@@ -155,7 +155,7 @@ fn slow_requests_and_clients_that_never_read_hold_up_nobody() {
         client.write(part).expect("the server reads");
         slow.push(client);
     }
-    // Replies of a megabyte that nobody reads.
+    // Replies of a megabyte that the client does not read.
     let large = modern(json!(1), "tools/call", echo(json!("x".repeat(500_000)))).to_string();
     let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "test_echo")];
     let mut never_reading: Vec<Client> = Vec::new();
@@ -171,8 +171,8 @@ fn slow_requests_and_clients_that_never_read_hold_up_nobody() {
         let answer = client.modern(json!(number), "tools/call", echo(json!(number)));
         assert_eq!(answer.result()["structuredContent"]["value"], json!(number));
     }
-    // What lies in the sockets of those who do not read is the kernel's; the server holds one reply each. What it has
-    // freed is given back while it works on.
+    // The kernel holds what is in the sockets of clients that do not read, and the server holds one reply for each.
+    // Memory that it has freed is returned to the system while it works.
     wait_until("the server has grown by less than 256 MiB", || {
         client.modern(json!(1), "tools/call", echo(json!(1))).result();
         resident_memory(server.pid()).saturating_sub(before) < 256
@@ -182,7 +182,7 @@ fn slow_requests_and_clients_that_never_read_hold_up_nobody() {
 }
 
 #[test]
-fn a_thousand_idle_streams_cost_little_and_leave_nothing() {
+fn a_thousand_idle_streams_take_little_memory_and_leak_nothing() {
     const STREAMS: usize = 1000;
     let server = Setup::fixtures().http().start();
     let client = server.session(LEGACY);
@@ -197,7 +197,7 @@ fn a_thousand_idle_streams_cost_little_and_leave_nothing() {
         assert!(stream.event(&mut response).is_some());
         streams.push((stream, response));
     }
-    let mut working = client.again();
+    let mut working = client.another_connection();
     for number in 0..100 {
         let answer = working.call(json!(number), "tools/call", echo(json!(number)));
         assert_eq!(answer.result()["structuredContent"]["value"], json!(number));
@@ -205,7 +205,7 @@ fn a_thousand_idle_streams_cost_little_and_leave_nothing() {
     let grown = resident_memory(server.pid()).saturating_sub(before);
     assert!(grown < 128, "it grew by {grown} MiB");
     for (mut stream, mut response) in streams {
-        let mut other = stream.again();
+        let mut other = stream.another_connection();
         other.send("DELETE", "/mcp", &[], b"");
         assert_eq!(other.answer().status, 204);
         assert!(stream.event(&mut response).is_none(), "a deleted session ends its stream");
@@ -218,7 +218,7 @@ fn a_thousand_idle_streams_cost_little_and_leave_nothing() {
 }
 
 #[test]
-fn a_thousand_clients_that_die_in_mid_call_leave_nothing() {
+fn a_thousand_clients_that_disconnect_during_a_call_leak_nothing() {
     let rounds = rounds(1000, 10_000);
     let server = Setup::fixtures()
         .http()
@@ -232,23 +232,23 @@ fn a_thousand_clients_that_die_in_mid_call_leave_nothing() {
             0 => {
                 let mut client = server.connect();
                 client.send_modern(json!(round), "tools/call", slow);
-                client.leave();
+                client.disconnect();
             }
             1 => {
-                let mut client = session.again();
+                let mut client = session.another_connection();
                 client.send(
                     "POST",
                     "/mcp",
                     &[],
                     request(json!(round), "tools/call", slow).to_string().as_bytes(),
                 );
-                client.leave();
+                client.disconnect();
             }
             _ => {
                 let mut client = server.connect();
                 let message = request(json!(round), "test_sleep", json!({"ms": 600_000}));
                 client.send("POST", "/rpc", &[], message.to_string().as_bytes());
-                client.leave();
+                client.disconnect();
             }
         }
     }
@@ -258,12 +258,12 @@ fn a_thousand_clients_that_die_in_mid_call_leave_nothing() {
             && server.metric("pintle_tasks") <= tasks + 2
             && server.metric("process_open_fds") <= files + 2
     });
-    let answer = session.again().call(json!(0), "tools/call", echo(json!(1)));
+    let answer = session.another_connection().call(json!(0), "tools/call", echo(json!(1)));
     assert_eq!(answer.status, 200);
 }
 
 #[test]
-fn a_server_whose_client_dies_in_mid_call_cancels_it_and_ends() {
+fn a_server_whose_client_ends_during_a_call_cancels_it_and_ends() {
     let token = json!({"progressToken": 1});
     let params =
         json!({"name": "test_progress", "arguments": {"count": 10_000, "everyMs": 10}, "_meta": token});
@@ -274,7 +274,7 @@ fn a_server_whose_client_dies_in_mid_call_cancels_it_and_ends() {
         let mut server = setup.arg("--log-file").arg(&log).start_without_reader();
         server.write(format!("{}\n{call}\n", initialize(LEGACY)).as_bytes());
         server.read_past("notifications/progress");
-        // Standard input stays open: it is the closed output that ends the server.
+        // Standard input stays open: the closed output alone has to end the server.
         server.drop_stdout();
         server.wait();
         let log = std::fs::read_to_string(&log).expect("a log");

@@ -1,4 +1,4 @@
-//! The call log: one whole record a call, and nothing of what callers say.
+//! The call log: one complete record for each call, and nothing of the callers' content.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Setup, golden, request};
 
-/// The build's version changes with every commit; all else is compared.
+/// Replaces the build's version, which changes with every commit, and compares everything else.
 fn fixed(record: &str) -> String {
     let mut record: Value = serde_json::from_str(record).expect("a record");
     let version = &mut record["metadata"]["toolingVersion"];
@@ -16,7 +16,7 @@ fn fixed(record: &str) -> String {
     record.to_string()
 }
 
-/// Compares with a file, or writes it when told to (`UPDATE_GOLDEN=1`).
+/// Compares with a file, or writes it if `UPDATE_GOLDEN=1` is set.
 fn assert_golden(name: &str, found: &str) {
     let path = golden().join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -57,11 +57,11 @@ fn log_of(arguments: &[&str], lines: &[&str]) -> (Vec<Value>, String) {
     (replies, log)
 }
 
-/// The name that the server makes up for every HTTP request when it is deterministic.
+/// The request id that the server generates for every HTTP request in deterministic mode.
 const HTTP_REQUEST_ID: &str = r#","httpRequestId":"00000000-0000-0000-0000-000000000000"}"#;
 
-/// The log of the same requests over HTTP. But for the transport, and the name of the HTTP request at the end of each
-/// record, it has to be the same.
+/// The log of the same requests over HTTP. It has to be the same except for the transport and the HTTP request id at
+/// the end of each record.
 fn log_over_http(arguments: &[&str], lines: &[&str]) -> String {
     let mut setup = Setup::fixtures().http().arg("--deterministic");
     for argument in arguments {
@@ -83,7 +83,7 @@ fn log_over_http(arguments: &[&str], lines: &[&str]) -> String {
 }
 
 #[test]
-fn envelope_failures_are_logged_as_the_golden_records_say() {
+fn envelope_failures_are_logged_as_in_the_golden_records() {
     let (_, log) = log_of(&[], ENVELOPE_FAILURES);
     assert_golden("envelope_failures.log.jsonl", &log);
 }
@@ -116,7 +116,7 @@ fn shadow_mode_logs_notifications_and_controls_too() {
 }
 
 #[test]
-fn calls_are_logged_as_the_golden_records_say() {
+fn calls_are_logged_as_in_the_golden_records() {
     let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let meta = json!({"agentId": "agent-7", "runId": "run-9", "traceparent": traceparent});
     let mut traced = request(json!(1), "test_echo", json!({"value": "x"}));
@@ -185,7 +185,7 @@ fn each_call_and_each_refusal_has_exactly_one_record() {
 }
 
 #[test]
-fn what_the_protocol_refuses_is_logged_once_on_every_way_in() {
+fn what_the_protocol_refuses_is_logged_once_on_every_transport() {
     let stdio = {
         let mut server = Setup::fixtures().start();
         server.call("initialize", crate::support::http::initialize("2025-11-25")["params"].clone());
@@ -215,7 +215,7 @@ fn what_the_protocol_refuses_is_logged_once_on_every_way_in() {
     assert_eq!((&alone[1]["route"], &alone[1]["status"]), (&json!("discover"), &json!("ok")));
 }
 
-/// What each record is of: its route, its method and how it ended.
+/// The route, method and status of each record.
 fn shown(records: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let shown = |record: &Value| {
@@ -228,7 +228,7 @@ fn shown(records: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn everything_that_a_client_asks_for_leaves_exactly_one_record() {
+fn every_request_of_a_client_is_logged_exactly_once() {
     let completion = json!({
         "ref": {"type": "ref/resource", "uri": "list://{+path}"},
         "argument": {"name": "path", "value": ""}
@@ -273,7 +273,7 @@ fn everything_that_a_client_asks_for_leaves_exactly_one_record() {
     for server in [&stdio, &server] {
         assert_eq!(shown(&server.records_of(expected.len(), |_| true)), expected);
     }
-    // Without sessions there is a discovery instead of the handshake, and no ping.
+    // Without sessions, a discovery replaces the handshake, and there is no ping.
     let server = Setup::fixtures().http().start();
     let mut client = server.connect();
     client.modern(json!("d"), "server/discover", json!({}));
@@ -287,7 +287,7 @@ fn everything_that_a_client_asks_for_leaves_exactly_one_record() {
 }
 
 #[test]
-fn a_request_that_its_head_forbids_leaves_one_record_whatever_its_method() {
+fn a_request_that_is_refused_by_its_head_is_logged_once_whatever_its_method() {
     let server = Setup::fixtures().http().start();
     for method in ["GET", "DELETE", "POST"] {
         let mut client = server.connect();

@@ -1,4 +1,4 @@
-//! What Pintle promises, seen from outside: every test starts the real binary and speaks to it.
+//! What Pintle promises, tested from outside: every test starts the real binary and talks to it.
 
 mod support;
 

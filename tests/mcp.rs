@@ -1,4 +1,4 @@
-//! MCP on standard input and output, both eras, beside the direct dialect.
+//! MCP on standard input and output, with and without a handshake, next to the direct dialect.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ fn initialize(server: &mut Server, version: &str) -> Value {
     reply["result"].clone()
 }
 
-/// Params of the stateless era.
+/// Params of a request in the stateless revision.
 fn modern(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -55,21 +55,21 @@ fn every_revision_with_a_handshake_is_spoken() {
     }
 }
 
-/// Every number in a schema that a JavaScript client may pass on rounded, with where it stands.
-fn rounded_numbers(value: &Value, place: &str, found: &mut Vec<String>) {
+/// Every number in a schema that a JavaScript client may round, with its JSON pointer.
+fn rounded_numbers(value: &Value, pointer: &str, found: &mut Vec<String>) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.as_f64().is_none_or(|number| number.abs() >= EXACT) => {
-            found.push(format!("{place}: {number}"));
+            found.push(format!("{pointer}: {number}"));
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                rounded_numbers(item, &format!("{place}/{index}"), found);
+                rounded_numbers(item, &format!("{pointer}/{index}"), found);
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
-                rounded_numbers(member, &format!("{place}/{name}"), found);
+                rounded_numbers(member, &format!("{pointer}/{name}"), found);
             }
         }
         _ => {}
@@ -77,7 +77,7 @@ fn rounded_numbers(value: &Value, place: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn no_listed_schema_has_a_number_beyond_what_every_client_holds_exactly() {
+fn no_listed_schema_has_a_number_that_a_client_may_round() {
     let mut server = Setup::assets().arg("--fixtures").start();
     let discovered = server.result("mcp.discover", json!({}));
     initialize(&mut server, "2025-11-25");
@@ -87,7 +87,7 @@ fn no_listed_schema_has_a_number_beyond_what_every_client_holds_exactly() {
     for (way, list) in [("mcp.discover", discovered), ("tools/list", listed), ("stateless", stateless)] {
         let tools = list["tools"].as_array().expect("tools");
         let names: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-        // One of each toolset, so that none is left out.
+        // One tool of each toolset, so that no toolset is missing.
         for name in ["text.read", "search", "validate_asset", "test_sleep"] {
             let listed = name.replace('.', "_");
             assert!(names.contains(&name) || names.contains(&listed.as_str()), "{way}: {names:?}");
@@ -101,7 +101,7 @@ fn no_listed_schema_has_a_number_beyond_what_every_client_holds_exactly() {
 }
 
 #[test]
-fn an_integer_beyond_what_every_client_holds_exactly_is_refused_with_the_bound() {
+fn an_integer_that_a_client_may_round_is_refused_with_the_bound() {
     let setup = Setup::fixtures();
     std::fs::write(setup.path("root/file.txt"), "one\ntwo\n").expect("writes");
     let mut server = setup.start();
@@ -140,8 +140,9 @@ fn the_stateless_revision_needs_no_handshake() {
     server.finish();
 }
 
-/// What a list has in words of its own: schemas as all clients take them, names in texts, and hints for clients.
-const SAID_IN_OTHER_WORDS: [&str; 3] = ["description", "inputSchema", "outputSchema"];
+/// The members that differ between the dialects: schemas in the form that all clients accept, names in texts, hints for
+/// clients.
+const DIFFERENT_BETWEEN_DIALECTS: [&str; 3] = ["description", "inputSchema", "outputSchema"];
 
 #[test]
 fn definitions_are_those_of_the_direct_dialect() {
@@ -152,7 +153,7 @@ fn definitions_are_those_of_the_direct_dialect() {
     let mut direct = server.result("mcp.discover", json!({}))["tools"].clone();
     for tool in [&mut listed, &mut direct].into_iter().flat_map(|tools| tools.as_array_mut().expect("tools"))
     {
-        for name in SAID_IN_OTHER_WORDS {
+        for name in DIFFERENT_BETWEEN_DIALECTS {
             tool[name] = json!(tool[name]["required"]);
         }
         // The direct dialect has no tasks.
@@ -160,7 +161,7 @@ fn definitions_are_those_of_the_direct_dialect() {
         let meta = tool["_meta"].as_object_mut().expect("an object");
         meta.retain(|name, _| matches!(name.as_str(), "pintle/schemaVersion" | "pintle/toolingVersion"));
         tool.sort_all_objects();
-        // A choice of results is listed as one object, which requires less.
+        // Alternative results are listed as one object, which requires less.
         tool["outputSchema"] = json!(null);
     }
     assert_eq!(listed, direct);
@@ -181,7 +182,7 @@ fn failures_are_results_that_a_model_can_read_and_unknown_names_are_errors() {
     assert_eq!((&not_found["ok"], &not_found["reason"]), (&json!(false), &json!("not_found")));
     assert_eq!(not_found["code"], json!("NOT_FOUND"));
     assert!(not_found["message"].as_str().is_some_and(|text| text.contains("lamp")), "{not_found}");
-    // A verdict is an answer.
+    // A verdict is an answer and not a failure.
     let verdict = call(&mut server, "validate_asset", json!({"asset": {}, "schema": "lamp"}));
     assert_eq!(verdict["result"]["structuredContent"]["ok"], json!(false));
     assert!(verdict["result"].get("isError").is_none());
@@ -307,16 +308,16 @@ fn progress_comes_before_the_reply_with_its_extras_in_meta() {
     let arguments = json!({"count": 600, "everyMs": 1});
     let params = json!({"name": "test_progress", "arguments": arguments, "_meta": {"progressToken": 7}});
     server.request(json!("p"), "tools/call", params);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let reply = loop {
         let frame = server.frame();
         if frame.get("id").is_some() {
             break frame;
         }
-        told.push(frame["params"].clone());
+        reported.push(frame["params"].clone());
     };
     assert_eq!(reply["result"]["structuredContent"], json!({"count": 600}));
-    let last = told.last().expect("progress");
+    let last = reported.last().expect("progress");
     assert_eq!(
         (&last["progressToken"], &last["progress"], &last["total"]),
         (&json!(7), &json!(600), &json!(600))
@@ -342,7 +343,7 @@ fn both_dialects_share_one_pipe_and_its_ids() {
 }
 
 #[test]
-fn a_line_over_the_limit_is_an_error_with_its_id_where_it_shows() {
+fn a_line_over_the_limit_is_an_error_with_its_id_if_it_can_be_read() {
     let mut server = Setup::fixtures().start();
     initialize(&mut server, "2025-11-25");
     let long = "x".repeat(1 << 20);
@@ -377,7 +378,7 @@ fn the_end_of_input_lets_running_calls_finish() {
 }
 
 #[test]
-fn a_first_line_that_is_no_request_spoils_nothing() {
+fn a_first_line_that_is_no_request_does_not_affect_later_ones() {
     let mut server = Setup::fixtures().start();
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     server.send(&json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
@@ -392,7 +393,7 @@ fn a_first_line_that_is_no_request_spoils_nothing() {
 }
 
 #[test]
-fn a_storm_of_good_and_bad_lines_gets_one_reply_each() {
+fn many_good_and_bad_lines_get_one_reply_each() {
     const COUNT: usize = 2_000;
     let mut server = Setup::fixtures().args(["--log-level=off", "--waiting=5000"]).start();
     initialize(&mut server, "2025-11-25");
@@ -456,7 +457,7 @@ fn a_call_can_carry_an_idempotency_key_and_a_trace() {
 }
 
 #[test]
-fn news_name_the_listening_request_by_its_own_id_and_nobody_waits_for_a_listener() {
+fn notifications_have_the_id_of_the_listening_request_and_calls_do_not_wait_for_a_listener() {
     let mut server = Setup::fixtures().start();
     let notifications = json!({"toolsListChanged": true});
     server.request(
@@ -466,9 +467,9 @@ fn news_name_the_listening_request_by_its_own_id_and_nobody_waits_for_a_listener
     );
     let id = |frame: &Value| frame["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone();
     assert_eq!(id(&server.frame()), json!("listen:0"));
-    // The SDK acknowledges before its handler listens, so the first changes may find nobody.
+    // The SDK acknowledges before its handler listens, so the first changes may have no listener.
     const TRIES: usize = 1000;
-    let news = (0..TRIES).find_map(|number| {
+    let notification = (0..TRIES).find_map(|number| {
         let params = modern(json!({"name": "test_trigger_tool_change", "arguments": {}}));
         server.request(json!(number), "tools/call", params);
         let frame = server.frame();
@@ -479,9 +480,9 @@ fn news_name_the_listening_request_by_its_own_id_and_nobody_waits_for_a_listener
         assert_eq!(frame["id"], json!(number), "{frame}");
         None
     });
-    let news = news.expect("news");
-    assert_eq!(news["method"], json!("notifications/tools/list_changed"), "{news}");
-    assert_eq!(id(&news), json!("listen:0"));
+    let notification = notification.expect("a notification");
+    assert_eq!(notification["method"], json!("notifications/tools/list_changed"), "{notification}");
+    assert_eq!(id(&notification), json!("listen:0"));
     server.finish();
 }
 
@@ -490,7 +491,7 @@ fn a_refused_mcp_request_does_not_wait_behind_direct_calls() {
     let mut server = Setup::fixtures().start();
     initialize(&mut server, "2025-11-25");
     server.request(json!("slow"), "test_sleep", json!({"ms": 600_000}));
-    // A method that needs params, one that there is not, and no JSON at all.
+    // A method that needs params, an unknown method, and a line that is not JSON.
     for (id, message) in [
         (json!(1), request(json!(1), "tools/call", json!({"name": 7})).to_string()),
         (json!(2), request(json!(2), "no/such", json!({})).to_string()),
@@ -513,7 +514,7 @@ fn lists_completions_and_pings_do_not_wait_behind_tools() {
     let arguments = json!({"count": 1, "everyMs": 600_000});
     let params = json!({"name": "test_progress", "arguments": arguments, "_meta": {"progressToken": 1}});
     server.request(json!("slow"), "tools/call", params);
-    // It has the one slot once it reports progress.
+    // The call occupies the only slot once it reports progress.
     assert_eq!(server.frame()["method"], json!("notifications/progress"));
     let turned_away = server.call("tools/call", json!({"name": "test_echo", "arguments": {"value": 1}}));
     assert_eq!(turned_away["result"]["isError"], json!(true), "{turned_away}");

@@ -1,19 +1,19 @@
-//! Parity: the same call gives the same answer on every way in.
+//! Parity: the same call gives the same answer in every dialect and on every transport.
 //!
-//! The corpus (`tests/parity/corpus.jsonl`) is a list of requests, good and bad, each with how it has to end.
-//! Every request goes to a server of its own for each way: both dialects, on standard input and output and
-//! over HTTP; MCP both with a handshake and without, direct both by the tool's name and by `mcp.tool.invoke`.
-//! Then replies and log records are laid side by side.
+//! The corpus (`tests/parity/corpus.jsonl`) is a list of requests, good and bad, each with its expected outcome. Each
+//! access path gets a server of its own and sends every request: both dialects, on standard input and output and over
+//! HTTP; MCP both with a handshake and without, direct both by the tool's name and by `mcp.tool.invoke`. Then the
+//! replies and log records are compared.
 //!
-//! A line of the corpus has `about`, `tool` and `arguments` (or `text`: the arguments as they are written), and
-//! may have `key` (an idempotency key), `meta`, `server` (which kind of server it is for), `hit` (whether the
-//! key answers it), `file` (what the file at its `path` holds before the server starts), `differs` (see
-//! [`Exception`]) and `has` (by JSON pointer: what the result holds, among other things). `expect` is `ok`, an
-//! error code, or the `reason` of a result of the assets toolset. `{"$repeat": [text, count]}` stands for a long
-//! text, `{"$nest": depth}` for lists within lists, and `"$cursor"` for the last cursor that a result had.
+//! A line of the corpus has `about`, `tool` and `arguments` (or `text`: the arguments as they are written), and may
+//! have `key` (an idempotency key), `meta`, `server` (the kind of server), `hit` (whether the stored outcome of the key
+//! answers it), `file` (the content of the file at its `path` before the server starts), `differs` (see [`Exception`])
+//! and `has` (by JSON pointer: values that the result contains, among others). `expect` is `ok`, an error code, or the
+//! `reason` of a result of the assets toolset. `{"$repeat": [text, count]}` stands for a long text, `{"$nest": depth}`
+//! for nested lists, and `"$cursor"` for the last cursor in a result.
 //!
-//! Every server starts with the same files, and with a link `out` that leads out of the root. The requests come
-//! in the corpus' order, so one may find what those before it left; what is changed twice is changed on purpose.
+//! Every server starts with the same files and with a link `out` to the outside of the root. The requests come in the
+//! order of the corpus, so that one may find the changes of those before it; repeated changes are intended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,32 +30,32 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::support::{
-    PATIENCE, Server, Setup,
+    Server, Setup, TEST_TIMEOUT,
     http::{Client, MODERN},
     is_of_handshake, pintle, request, run,
 };
 
 const LEGACY: &str = "2025-11-25";
-/// The largest result of the servers here; the corpus has results on both sides of it.
+/// The largest result of the servers here; the corpus has results below and above it.
 const MAX_RESULT_BYTES: usize = 100_000;
-/// What stands before a time in a result.
+/// The text before a time in a result.
 const TIME: &str = r#""builtAt":""#;
 
-/// Where the two dialects differ because they are meant to. All else has to be the same.
+/// Where the two dialects differ by design. Everything else has to be the same.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum Exception {
-    /// A tool that there is not: the direct dialect answers with a result of its own (`unsupported`), which it
-    /// has promised since before there was MCP; MCP has an error for it, -32602. The records are the same.
+    /// An unknown tool. The direct dialect answers with a result of its own (`unsupported`), which it has promised
+    /// since before there was MCP; MCP has an error for it, -32602. The records are the same.
     UnknownTool,
-    /// A request that is refused for its frame, before it is a call. The same arguments stand at another place
-    /// in another frame (`params`, or `params.arguments`), so the words, and the size and method in the record,
-    /// are those of the frame. The code is the same, and so is all else for the same frame on another transport.
+    /// A request that is refused for its frame, before it becomes a call. The arguments are at another location in each
+    /// frame (`params` or `params.arguments`), so the message, and the size and method in the record, are those of the
+    /// frame. The code is the same, and so is everything else for the same frame on another transport.
     Frame,
-    // Neither is tried with `mcp.tool.invoke`, whose own params are checked before there is a tool.
+    // Neither is tested with `mcp.tool.invoke`, which checks its own params before it looks for a tool.
 }
 
-/// A way in.
+/// A dialect on a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     DirectStdio,
@@ -69,7 +69,7 @@ enum Way {
 }
 
 impl Way {
-    /// Neighbours send the same frames on different transports.
+    /// Each pair sends the same frames on different transports.
     const ALL: [Self; 8] = [
         Self::DirectStdio,
         Self::DirectHttp,
@@ -126,13 +126,13 @@ enum Kind {
     /// Without a backend.
     #[default]
     Plain,
-    /// With a backend that takes everything.
+    /// With a backend that accepts everything.
     Created,
     /// With a backend that fails.
     Failing,
-    /// With a backend that takes everything, also what was not validated.
+    /// With a backend that accepts everything, and unvalidated assets allowed.
     Unvalidated,
-    /// With an index from before, for a client that may read one folder.
+    /// With an existing index, for a client that may read only one folder.
     Narrow,
 }
 
@@ -153,7 +153,7 @@ fn corpus() -> Vec<Case> {
         .collect()
 }
 
-/// Puts in what a line of the corpus only describes.
+/// Expands the abbreviations of a line of the corpus.
 fn expand(value: &mut Value) {
     if let (Some(text), Some(count)) = (value["$repeat"][0].as_str(), value["$repeat"][1].as_u64()) {
         *value = json!(text.repeat(count as usize));
@@ -168,7 +168,7 @@ fn expand(value: &mut Value) {
 }
 
 impl Case {
-    /// The frame of this request. The arguments go in as they are written.
+    /// The frame of this request. The arguments are inserted as they are written.
     fn frame(&self, way: Way, id: usize) -> String {
         let arguments = match (&self.arguments, &self.text) {
             (Some(arguments), _) => arguments.to_string(),
@@ -182,7 +182,7 @@ impl Case {
         }
         if let Some(meta) = &self.meta {
             let mut meta = meta.clone();
-            // MCP has a place of its own for the trace.
+            // MCP has its own member for the trace.
             if !way.is_direct()
                 && let Some(trace) = meta.as_object_mut().and_then(|meta| meta.shift_remove("traceparent"))
             {
@@ -212,18 +212,18 @@ impl Case {
 }
 
 impl Way {
-    /// A key may stand in a header too.
+    /// Whether the key is also sent in a header.
     fn has_key_header(self) -> bool {
         matches!(self, Self::DirectHttp | Self::McpStateless)
     }
 }
 
-/// A reply, whatever its dialect.
+/// A reply, independent of its dialect.
 #[derive(Clone, Debug, PartialEq)]
-struct Told {
-    /// The tool's own object, as text: the order of members and the form of numbers count.
+struct Reply {
+    /// The tool's own object, as text, so that the order of members and the form of numbers are compared.
     payload: Option<String>,
-    /// What MCP adds to the object of a failure: its code and message.
+    /// The code and message that MCP adds to the object of a failure.
     added: Option<(Value, Value)>,
     /// The error object.
     error: Option<Value>,
@@ -231,7 +231,7 @@ struct Told {
     number: Option<i64>,
 }
 
-impl Told {
+impl Reply {
     fn payload(object: &Value) -> Self {
         Self { payload: Some(object.to_string()), added: None, error: None, number: None }
     }
@@ -247,7 +247,7 @@ impl Told {
         }
     }
 
-    /// What a direct reply tells.
+    /// Parses a direct reply.
     fn direct(reply: &Value) -> Self {
         match reply.get("result") {
             Some(result) => Self::payload(result),
@@ -255,7 +255,7 @@ impl Told {
         }
     }
 
-    /// What a reply of MCP tells.
+    /// Parses an MCP reply.
     fn mcp(reply: &Value) -> Self {
         let Some(result) = reply.get("result") else { return Self::json_rpc_error(reply) };
         let content = result["content"].as_array().expect("content");
@@ -263,9 +263,9 @@ impl Told {
         let text = content[0]["text"].as_str().expect("a text");
         let mut object: Value = serde_json::from_str(text).expect("JSON in the text");
         let Some(is_error) = result.get("isError") else {
-            let told = Self::payload(&result["structuredContent"]);
-            assert_eq!(told.payload.as_deref(), Some(text), "both forms say the same: {reply}");
-            return told;
+            let answer = Self::payload(&result["structuredContent"]);
+            assert_eq!(answer.payload.as_deref(), Some(text), "both forms say the same: {reply}");
+            return answer;
         };
         assert_eq!(is_error, &json!(true), "{reply}");
         assert!(result.get("structuredContent").is_none(), "{reply}");
@@ -278,7 +278,7 @@ impl Told {
         Self { added: Some((code, message)), ..Self::payload(&object) }
     }
 
-    /// Fixes what cannot be the same: where the server's folder is, and when it built its index.
+    /// Replaces what cannot be the same: the path of the server's folder and the time of its index.
     fn fix(&mut self, folder: &str) {
         let Some(payload) = &mut self.payload else { return };
         *payload = payload.replace(folder, "/HERE");
@@ -293,7 +293,7 @@ impl Told {
         self.payload.as_ref().is_some_and(|payload| payload.contains(TIME))
     }
 
-    /// Whether both tell the same, each in the form of its dialect.
+    /// Whether both replies say the same, each in the form of its dialect.
     fn is_same(&self, other: &Self) -> bool {
         let numbers = self.number.zip(other.number);
         self.payload == other.payload
@@ -301,7 +301,7 @@ impl Told {
             && numbers.is_none_or(|(one, another)| one == another)
     }
 
-    /// How it ended, in the corpus' words.
+    /// The outcome in the form of the corpus.
     fn outcome(&self) -> String {
         let Some(payload) = &self.payload else {
             return self.code().as_str().unwrap_or_default().to_owned();
@@ -313,7 +313,7 @@ impl Told {
         }
     }
 
-    /// What gives the next page.
+    /// The cursor of the next page.
     fn cursor(&self) -> Option<String> {
         let object: Value = serde_json::from_str(self.payload.as_ref()?).expect("JSON");
         object["cursor"].as_str().map(str::to_owned)
@@ -324,14 +324,14 @@ impl Told {
     }
 }
 
-/// What became of one request on one way.
+/// The reply and the log records of one request on one access path.
 struct Seen {
-    told: Told,
-    /// All records with its id, without what tells the way and the time.
+    answer: Reply,
+    /// All records with its id, without the access path and the time.
     records: Vec<Value>,
 }
 
-/// What became of the corpus: for each request, what was seen on each way, in the order of [`Way::ALL`].
+/// The observations of the corpus: for each request, one for each access path, in the order of [`Way::ALL`].
 struct Observation {
     cases: Vec<Case>,
     seen: Vec<Vec<Seen>>,
@@ -342,8 +342,8 @@ static OBSERVATION: LazyLock<Observation> = LazyLock::new(|| {
     let created = start_backend("201 Created", r#"{"id":"a-1"}"#);
     let failing = start_backend("500 Internal Server Error", "internal error");
     let setup = |kind: Kind| {
-        // An index that came by itself would come at another time on each way; what MCP converts, the direct dialect
-        // refuses, and `arguments` has the tests of that.
+        // An automatic index would be ready at a different time on each access path. MCP converts arguments that the
+        // direct dialect refuses; `arguments` tests that.
         let setup = Setup::assets().args(["--index=manual", "--arguments=strict"]);
         let setup = setup.args(["--fixtures", "--deterministic", "--timeout=test_sleep=50ms"]);
         let setup = setup.arg(format!("--max-result-bytes={MAX_RESULT_BYTES}"));
@@ -368,7 +368,7 @@ static OBSERVATION: LazyLock<Observation> = LazyLock::new(|| {
             })
         });
         for way in ways {
-            for (id, one) in way.join().expect("a way that was gone to its end") {
+            for (id, one) in way.join().expect("an access path without a panic") {
                 seen[id].push(one);
             }
         }
@@ -376,7 +376,7 @@ static OBSERVATION: LazyLock<Observation> = LazyLock::new(|| {
     Observation { cases, seen }
 });
 
-/// Puts the files of the corpus into a root.
+/// Writes the files of the corpus into a root.
 fn prepare(root: &Path, cases: &[Case]) {
     for case in cases {
         let Some(content) = case.file.as_ref().and_then(Value::as_str) else { continue };
@@ -384,14 +384,14 @@ fn prepare(root: &Path, cases: &[Case]) {
         let path = root.join(path.trim_start_matches('/'));
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(&path, content).expect("a file");
-        // A file that was just written might be taken for one that is still being written.
+        // A file that was just written could be treated as one that is still being written.
         let file = fs::File::options().write(true).open(path).expect("a file");
         file.set_modified(SystemTime::now() - Duration::from_secs(10)).expect("a time");
     }
     std::os::unix::fs::symlink("/", root.join("out")).expect("a link");
 }
 
-/// Sends the requests for one kind of server, one after the other, on one way.
+/// Sends the requests for one kind of server, one after the other, on one access path.
 fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize, Seen> {
     prepare(&setup.path("root"), cases);
     if kind == Kind::Narrow {
@@ -411,10 +411,10 @@ fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize
         .map(|(id, case)| {
             let reply = line.ask(case, id);
             assert_eq!(reply["id"], json!(id), "{way:?}: {}: {reply}", case.about);
-            let mut told = if way.is_direct() { Told::direct(&reply) } else { Told::mcp(&reply) };
-            line.cursor = told.cursor().or(line.cursor.take());
-            told.fix(&folder);
-            (id, Seen { told, records: Vec::new() })
+            let mut answer = if way.is_direct() { Reply::direct(&reply) } else { Reply::mcp(&reply) };
+            line.cursor = answer.cursor().or(line.cursor.take());
+            answer.fix(&folder);
+            (id, Seen { answer, records: Vec::new() })
         })
         .collect();
     let server = line.close();
@@ -434,9 +434,9 @@ fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize
         execution.shift_remove("durationMs").expect("a duration");
         let id = record["requestId"].as_str().and_then(|id| id.parse().ok());
         let one = id.and_then(|id| seen.get_mut(&id));
-        let one = one.unwrap_or_else(|| panic!("{way:?}: nobody's record: {record}"));
-        if one.told.has_time() {
-            // Not all times are of the same length.
+        let one = one.unwrap_or_else(|| panic!("{way:?}: a record of no request: {record}"));
+        if one.answer.has_time() {
+            // Times can differ in length.
             record["execution"].as_object_mut().and_then(|execution| execution.shift_remove("outputBytes"));
         }
         one.records.push(record);
@@ -445,12 +445,12 @@ fn observe(cases: &[Case], way: Way, kind: Kind, setup: Setup) -> BTreeMap<usize
     seen
 }
 
-/// A client's line to a server of its own.
+/// A client and its own server.
 struct Line {
     way: Way,
     server: Server,
     client: Option<Client>,
-    /// The last cursor that a result had.
+    /// The last cursor in a result.
     cursor: Option<String>,
 }
 
@@ -498,7 +498,7 @@ impl Line {
         message
     }
 
-    /// Ends the server, so that its log is whole.
+    /// Ends the server, so that its log is complete.
     fn close(mut self) -> Server {
         drop(self.client.take());
         match self.way.is_http() {
@@ -510,7 +510,7 @@ impl Line {
     }
 }
 
-/// A backend that gives everybody the same answer, for as long as the tests run.
+/// A backend that gives every client the same answer, as long as the tests run.
 fn start_backend(status: &str, body: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -519,7 +519,7 @@ fn start_backend(status: &str, body: &str) -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let answer = answer.clone();
-            // A client that leaves early is no failure of the backend.
+            // It is no failure of the backend if a client disconnects early.
             std::thread::spawn(move || drop(answer_one(stream, &answer)));
         }
     });
@@ -527,7 +527,7 @@ fn start_backend(status: &str, body: &str) -> String {
 }
 
 fn answer_one(stream: TcpStream, answer: &str) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TEST_TIMEOUT))?;
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
@@ -543,7 +543,7 @@ fn answer_one(stream: TcpStream, answer: &str) -> std::io::Result<()> {
     reader.get_mut().write_all(answer.as_bytes())
 }
 
-/// Looks at every request, and fails with all that is wrong.
+/// Checks every request and fails with a list of all differences.
 fn for_each_case(check: impl Fn(&Case, &[Seen]) -> Vec<String>) {
     let Observation { cases, seen } = &*OBSERVATION;
     let wrong: Vec<String> = cases
@@ -562,12 +562,12 @@ fn head(text: &str) -> String {
     text.chars().take(1_000).collect()
 }
 
-fn told(way: Way, seen: &Seen) -> String {
-    head(&format!("{way:?} told {:?}", seen.told))
+fn described(way: Way, seen: &Seen) -> String {
+    head(&format!("{way:?} answered {:?}", seen.answer))
 }
 
 #[test]
-fn the_corpus_is_large_and_tries_every_tool_and_every_end() {
+fn the_corpus_is_large_and_has_every_tool_and_every_outcome() {
     let cases = corpus();
     assert!(cases.len() >= 150, "only {} requests", cases.len());
     let mut server = Setup::assets().arg("--fixtures").start();
@@ -604,27 +604,27 @@ fn the_corpus_is_large_and_tries_every_tool_and_every_end() {
 }
 
 #[test]
-fn every_way_in_gives_the_same_payload_or_the_same_error() {
+fn every_access_path_gives_the_same_payload_or_the_same_error() {
     for_each_case(|case, seen| {
         let mut wrong = Vec::new();
         for (index, (way, one)) in Way::ALL.into_iter().zip(seen).enumerate() {
             let same = match case.differs {
-                None => one.told.is_same(&seen[0].told),
+                None => one.answer.is_same(&seen[0].answer),
                 Some(Exception::UnknownTool) => {
-                    one.told.is_same(&seen[if way.is_direct() { 0 } else { 2 }].told)
+                    one.answer.is_same(&seen[if way.is_direct() { 0 } else { 2 }].answer)
                 }
-                Some(Exception::Frame) => one.told.code() == seen[0].told.code(),
+                Some(Exception::Frame) => one.answer.code() == seen[0].answer.code(),
             };
-            // Neighbours tell the same to the last member. A missing scope is a status over HTTP, whose body is an
+            // Each pair has equal replies, to the last member. Over HTTP a missing scope is a status, whose body is an
             // error of the protocol; on a pipe it is a failure of the tool.
-            let neighbour = &seen[index & !1].told;
+            let neighbour = &seen[index & !1].answer;
             let scope_over_http = !way.is_direct()
                 && way.is_http()
-                && one.told.number == Some(403)
+                && one.answer.number == Some(403)
                 && neighbour.number.is_none();
-            let is_alike = one.told == *neighbour || (scope_over_http && one.told.is_same(neighbour));
+            let is_alike = one.answer == *neighbour || (scope_over_http && one.answer.is_same(neighbour));
             if !same || !is_alike {
-                wrong.push(format!("{}\n  but {}", told(way, one), told(Way::ALL[0], &seen[0])));
+                wrong.push(format!("{}\n  but {}", described(way, one), described(Way::ALL[0], &seen[0])));
             }
         }
         wrong
@@ -632,7 +632,7 @@ fn every_way_in_gives_the_same_payload_or_the_same_error() {
 }
 
 #[test]
-fn every_request_ends_as_the_corpus_says() {
+fn every_request_has_the_outcome_of_the_corpus() {
     for_each_case(|case, seen| {
         let ways = Way::ALL.into_iter().zip(seen);
         let wrong = ways.filter(|(way, one)| {
@@ -641,25 +641,25 @@ fn every_request_ends_as_the_corpus_says() {
                 (Some(Exception::UnknownTool), false) => "INVALID_REQUEST",
                 _ => &case.expect,
             };
-            one.told.outcome() != expected
+            one.answer.outcome() != expected
         });
-        wrong.map(|(way, one)| format!("not {}: {}", case.expect, told(way, one))).collect()
+        wrong.map(|(way, one)| format!("not {}: {}", case.expect, described(way, one))).collect()
     });
 }
 
 #[test]
-fn every_result_holds_what_the_corpus_says() {
+fn every_result_has_the_values_of_the_corpus() {
     for_each_case(|case, seen| {
         let mut wrong = Vec::new();
         for (way, one) in Way::ALL.into_iter().zip(seen).filter(|_| !case.has.is_empty()) {
-            let payload = one.told.payload.as_deref().unwrap_or("null");
+            let payload = one.answer.payload.as_deref().unwrap_or("null");
             let object: Value = serde_json::from_str(payload).expect("JSON");
-            let differs = |(place, value): &(&String, &Value)| object.pointer(place) != Some(value);
+            let differs = |(pointer, value): &(&String, &Value)| object.pointer(pointer) != Some(value);
             wrong.extend(
                 case.has
                     .iter()
                     .filter(differs)
-                    .map(|(place, value)| format!("{place} is not {value}: {}", told(way, one))),
+                    .map(|(pointer, value)| format!("{pointer} is not {value}: {}", described(way, one))),
             );
         }
         wrong
@@ -667,7 +667,7 @@ fn every_result_holds_what_the_corpus_says() {
 }
 
 #[test]
-fn every_way_in_leaves_one_and_the_same_log_record() {
+fn every_access_path_writes_the_same_single_log_record() {
     for_each_case(|case, seen| {
         let mut wrong = Vec::new();
         for (index, (way, one)) in Way::ALL.into_iter().zip(seen).enumerate() {
@@ -685,14 +685,14 @@ fn every_way_in_leaves_one_and_the_same_log_record() {
 }
 
 #[test]
-fn the_record_has_the_code_that_the_reply_has_and_knows_answers_from_the_store() {
+fn the_record_has_the_code_of_the_reply_and_marks_answers_from_the_store() {
     for_each_case(|case, seen| {
         let mut wrong = Vec::new();
         for (way, one) in Way::ALL.into_iter().zip(seen).filter(|(way, _)| !way.is_direct()) {
-            let code = one.told.added.as_ref().map_or(one.told.code(), |(code, _)| code.clone());
+            let code = one.answer.added.as_ref().map_or(one.answer.code(), |(code, _)| code.clone());
             let Some(record) = one.records.first() else { continue };
             if record["error"] != code {
-                wrong.push(format!("{} and left {record}", told(way, one)));
+                wrong.push(format!("{} and left {record}", described(way, one)));
             }
             if record["idempotency"]["cacheHit"] != json!(case.hit) {
                 wrong.push(format!("{way:?}: an answer from the store should be {}: {record}", case.hit));
@@ -703,7 +703,7 @@ fn the_record_has_the_code_that_the_reply_has_and_knows_answers_from_the_store()
 }
 
 #[test]
-fn a_failure_of_an_asset_tool_is_told_as_one_and_a_verdict_as_an_answer() {
+fn a_failure_of_an_asset_tool_is_reported_as_a_failure_and_a_verdict_as_an_answer() {
     for_each_case(|case, seen| {
         let code = match case.expect.as_str() {
             "not_found" => Some("NOT_FOUND"),
@@ -714,16 +714,16 @@ fn a_failure_of_an_asset_tool_is_told_as_one_and_a_verdict_as_an_answer() {
         };
         let ways = Way::ALL.into_iter().zip(seen).filter(|(way, _)| !way.is_direct());
         let wrong = ways.filter(|(_, one)| {
-            let added = one.told.added.as_ref();
+            let added = one.answer.added.as_ref();
             added.and_then(|(code, _)| code.as_str()) != code
                 || added.is_some_and(|(_, message)| message.as_str().is_none_or(str::is_empty))
         });
-        wrong.map(|(way, one)| format!("not {code:?}: {}", told(way, one))).collect()
+        wrong.map(|(way, one)| format!("not {code:?}: {}", described(way, one))).collect()
     });
 }
 
 #[test]
-fn a_tool_that_there_is_not_is_a_result_in_the_direct_dialect_and_an_error_in_mcp() {
+fn an_unknown_tool_is_a_result_in_the_direct_dialect_and_an_error_in_mcp() {
     let unsupported = r#"{"ok":false,"reason":"unsupported","detail":"tool not implemented"}"#;
     for_each_case(|case, seen| {
         if case.differs != Some(Exception::UnknownTool) {
@@ -731,16 +731,16 @@ fn a_tool_that_there_is_not_is_a_result_in_the_direct_dialect_and_an_error_in_mc
         }
         let ways = Way::ALL.into_iter().zip(seen);
         let wrong = ways.filter(|(way, one)| match way.is_direct() {
-            true => one.told.payload.as_deref() != Some(unsupported),
-            false => one.told.number != Some(-32602),
+            true => one.answer.payload.as_deref() != Some(unsupported),
+            false => one.answer.number != Some(-32602),
         });
-        wrong.map(|(way, one)| told(way, one)).collect()
+        wrong.map(|(way, one)| described(way, one)).collect()
     });
 }
 
-/// The other difference that is meant: MCP lets a client leave out what it has nothing to say in.
+/// The other intended difference: MCP allows a client to omit empty arguments.
 #[test]
-fn absent_arguments_are_none_in_mcp_and_a_broken_envelope_in_the_direct_dialect() {
+fn absent_arguments_are_empty_in_mcp_and_an_invalid_envelope_in_the_direct_dialect() {
     let mut server = Setup::assets().start();
     let listed = server.result("list_schemas", json!({}));
     server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "list_schemas"}));

@@ -1,4 +1,4 @@
-//! Many writers, one file: of those who know the same version exactly one wins, and the others are told.
+//! Many writers, one file: of those with the same version exactly one wins, and the others get a conflict.
 
 use std::{
     collections::BTreeSet,
@@ -14,12 +14,12 @@ use crate::support::{Server, Setup, hash, request, rounds, trace::traced};
 
 const WRITERS: usize = 8;
 
-/// Servers that have nothing in common but the root.
+/// Servers that share only the root.
 fn servers_on(root: &Path) -> Vec<Server> {
     (0..WRITERS).map(|_| Setup::new().arg("--root").arg(root).start()).collect()
 }
 
-/// Lets every server make its call in the same instant.
+/// Makes all servers send their calls at the same time.
 fn all_at_once(servers: &mut [Server], call: impl Fn(usize) -> (&'static str, Value) + Sync) -> Vec<Value> {
     let (start, call) = (Barrier::new(servers.len()), &call);
     std::thread::scope(|scope| {
@@ -43,7 +43,7 @@ fn all_at_once(servers: &mut [Server], call: impl Fn(usize) -> (&'static str, Va
     })
 }
 
-/// The one that won.
+/// The writer that won.
 fn winner(replies: &[Value]) -> usize {
     let won: Vec<usize> =
         (0..replies.len()).filter(|writer| replies[*writer].get("result").is_some()).collect();
@@ -51,13 +51,13 @@ fn winner(replies: &[Value]) -> usize {
     won[0]
 }
 
-/// The error objects of all others.
+/// The error objects of all other writers.
 fn losers(replies: &[Value], winner: usize) -> impl Iterator<Item = &Value> {
     let others = replies.iter().enumerate().filter(move |(writer, _)| *writer != winner);
     others.map(|(_, reply)| reply.pointer("/error/data").unwrap_or_else(|| panic!("no error: {reply}")))
 }
 
-/// What a file holds, as a plain list of lines.
+/// The expected content of a file, as a list of lines.
 struct Model(Vec<String>);
 
 impl Model {
@@ -86,12 +86,12 @@ fn edit(round: usize, writer: usize, last_line: &str, guard: &str) -> (&'static 
     }
 }
 
-/// Applies what the winner did, and checks what everybody was told.
+/// Applies the winner's edit to the model and checks all replies.
 fn settle<'a>(
     model: &mut Model,
     round: usize,
     winner: usize,
-    told: &Value,
+    reported: &Value,
     losers: impl Iterator<Item = &'a Value>,
 ) -> String {
     if replaces(round) {
@@ -99,13 +99,17 @@ fn settle<'a>(
     }
     model.0.push(line_of(round, winner));
     let now = hash(model.bytes());
-    assert_eq!(told["hash"], json!(now), "round {round}: the winner's hash is not that of the replayed file");
-    assert_eq!(told["total_lines"], json!(model.0.len()), "round {round}");
+    assert_eq!(
+        reported["hash"],
+        json!(now),
+        "round {round}: the winner's hash is not that of the replayed file"
+    );
+    assert_eq!(reported["total_lines"], json!(model.0.len()), "round {round}");
     for error in losers {
         assert_eq!(error["code"], json!("CONFLICT"), "round {round}: {error}");
         let current = error.pointer("/details/currentHash");
         let expected = json!(now);
-        // An append has nothing else that guards it, so it has to read again.
+        // An append has no other guard, so its caller has to read again.
         assert_eq!(current, replaces(round).then_some(&expected), "round {round}: {error}");
     }
     now
@@ -125,8 +129,8 @@ fn of_eight_processes_with_the_same_hash_one_wins_and_the_others_get_its_hash() 
         let replies = all_at_once(&mut servers, |writer| edit(round, writer, &last, &guard));
         let winner = winner(&replies);
         wins[winner] += 1;
-        let told = &replies[winner]["result"];
-        guard = settle(&mut model, round, winner, told, losers(&replies, winner));
+        let reported = &replies[winner]["result"];
+        guard = settle(&mut model, round, winner, reported, losers(&replies, winner));
     }
     assert!(
         fs::read(root.path().join("a.txt")).expect("there") == model.bytes(),
@@ -171,8 +175,8 @@ fn of_64_calls_in_one_process_with_the_same_hash_one_wins_and_the_others_get_its
                 serde_json::from_str(text).expect("JSON")
             })
             .collect();
-        let told = &won[0]["result"]["structuredContent"];
-        guard = settle(&mut model, round, winner, told, errors.iter());
+        let reported = &won[0]["result"]["structuredContent"];
+        guard = settle(&mut model, round, winner, reported, errors.iter());
     }
     assert!(fs::read(file).expect("there") == model.bytes(), "another end than replayed");
     println!("{rounds} rounds of {CALLS} calls in one process");
@@ -184,7 +188,7 @@ fn of_eight_processes_that_create_the_same_file_one_wins() {
     let root = tempfile::tempdir().expect("a folder");
     let mut servers = servers_on(root.path());
     for round in 0..rounds(20, 500) {
-        // The folders are made by all of them, too.
+        // All writers create the folders as well.
         let path = format!("made/{round}/deep/a.txt");
         let replies = all_at_once(&mut servers, |writer| {
             ("file.create", json!({"path": path, "content": line_of(round, writer)}))
@@ -199,8 +203,8 @@ fn of_eight_processes_that_create_the_same_file_one_wins() {
     }
 }
 
-/// Errors of those who came too late to a file that is gone.
-fn assert_gone<'a>(errors: impl Iterator<Item = &'a Value>) {
+/// Asserts that the writers that were too late did not find the file.
+fn assert_not_found<'a>(errors: impl Iterator<Item = &'a Value>) {
     for error in errors {
         assert_eq!(error["code"], json!("NOT_FOUND"), "{error}");
     }
@@ -215,7 +219,7 @@ fn of_eight_processes_that_remove_the_same_file_one_wins() {
         fs::write(&file, "here").expect("writes");
         let replies =
             all_at_once(&mut servers, |_| ("file.remove", json!({"path": "a.txt", "hash": hash(b"here")})));
-        assert_gone(losers(&replies, winner(&replies)));
+        assert_not_found(losers(&replies, winner(&replies)));
         assert!(!file.exists());
     }
 }
@@ -226,14 +230,14 @@ fn of_eight_processes_that_move_the_same_file_one_wins() {
     let mut servers = servers_on(root.path());
     for round in 0..rounds(20, 500) {
         fs::write(root.path().join("a.txt"), "here").expect("writes");
-        let place = |writer: usize| format!("moved/{round}/{writer}.txt");
+        let path_of = |writer: usize| format!("moved/{round}/{writer}.txt");
         let replies = all_at_once(&mut servers, |writer| {
-            ("file.move", json!({"path": "a.txt", "hash": hash(b"here"), "to": place(writer)}))
+            ("file.move", json!({"path": "a.txt", "hash": hash(b"here"), "to": path_of(writer)}))
         });
         let winner = winner(&replies);
-        assert_gone(losers(&replies, winner));
+        assert_not_found(losers(&replies, winner));
         for writer in 0..WRITERS {
-            let found = fs::read_to_string(root.path().join(place(writer))).ok();
+            let found = fs::read_to_string(root.path().join(path_of(writer))).ok();
             assert_eq!(found.as_deref(), (writer == winner).then_some("here"), "{writer} of {winner}");
         }
         assert!(!root.path().join("a.txt").exists());
@@ -241,19 +245,19 @@ fn of_eight_processes_that_move_the_same_file_one_wins() {
 }
 
 #[test]
-fn of_eight_files_that_are_moved_to_the_same_place_one_gets_there_and_the_others_stay() {
+fn of_eight_files_that_are_moved_to_the_same_path_one_is_moved_and_the_others_stay() {
     let root = tempfile::tempdir().expect("a folder");
     let mut servers = servers_on(root.path());
     for round in 0..rounds(20, 500) {
-        let place = |writer: usize| format!("from/{writer}/{round}.txt");
+        let path_of = |writer: usize| format!("from/{writer}/{round}.txt");
         for writer in 0..WRITERS {
             fs::create_dir_all(root.path().join(format!("from/{writer}"))).expect("a folder");
-            fs::write(root.path().join(place(writer)), line_of(round, writer)).expect("writes");
+            fs::write(root.path().join(path_of(writer)), line_of(round, writer)).expect("writes");
         }
         let to = format!("to/{round}.txt");
         let replies = all_at_once(&mut servers, |writer| {
             let guard = hash(line_of(round, writer).as_bytes());
-            ("file.move", json!({"path": place(writer), "hash": guard, "to": to}))
+            ("file.move", json!({"path": path_of(writer), "hash": guard, "to": to}))
         });
         let winner = winner(&replies);
         for error in losers(&replies, winner) {
@@ -261,7 +265,7 @@ fn of_eight_files_that_are_moved_to_the_same_place_one_gets_there_and_the_others
         }
         assert_eq!(fs::read_to_string(root.path().join(&to)).expect("there"), line_of(round, winner));
         for writer in 0..WRITERS {
-            let found = fs::read_to_string(root.path().join(place(writer))).ok();
+            let found = fs::read_to_string(root.path().join(path_of(writer))).ok();
             assert_eq!(found, (writer != winner).then(|| line_of(round, writer)), "{writer} of {winner}");
         }
     }
@@ -294,9 +298,9 @@ fn of_eight_processes_that_do_different_things_to_a_file_one_wins() {
         };
         let found = ["a.txt", "b.txt"].map(|name| fs::read_to_string(root.path().join(name)).ok());
         assert_eq!((found[0].as_deref(), found[1].as_deref()), expected, "{winner} has won");
-        let told = if expected.0.is_some() { "CONFLICT" } else { "NOT_FOUND" };
+        let reported = if expected.0.is_some() { "CONFLICT" } else { "NOT_FOUND" };
         for error in losers(&replies, winner) {
-            assert_eq!(error["code"], json!(told), "{error}");
+            assert_eq!(error["code"], json!(reported), "{error}");
         }
     }
 }
@@ -315,23 +319,24 @@ fn an_edit_that_comes_too_late_does_not_follow_a_file_to_where_it_was_moved() {
             0 => ("file.move", json!({"path": "a.txt", "hash": guard, "to": "b.txt"})),
             _ => ("text.append", json!({"path": "a.txt", "hash": guard, "content": "late"})),
         });
-        // Whoever moves it finds the version that it knows, so nobody has edited it, and nobody may do so after.
+        // A writer that moves the file finds the version that it knows, so no edit has happened before, and none may
+        // happen after.
         let is_moved = replies[0].get("result").is_some();
         followed += usize::from(is_moved && fs::read(root.path().join("b.txt")).expect("moved") != b"here\n");
     }
     assert_eq!(followed, 0, "in {followed} of {rounds} rounds an edit of a.txt has changed b.txt");
 }
 
-/// What a program does that saves a file and knows nothing of locks.
+/// How another program saves a file without locks.
 #[derive(Clone, Copy, Debug)]
 enum Save {
-    /// Writes a new file and gives it the name.
+    /// Writes a new file and renames it to the name.
     Rename,
     /// Writes into the file, as many bytes as there were.
     InPlace,
 }
 
-/// How long an edit takes on this machine, as busy as it is.
+/// How long an edit takes on this machine under its present load.
 pub fn usual_time(server: &mut Server, root: &Path) -> Duration {
     let mut times: Vec<Duration> = (0..21)
         .map(|_| {
@@ -345,12 +350,13 @@ pub fn usual_time(server: &mut Server, root: &Path) -> Duration {
     times[times.len() / 2]
 }
 
-/// Lets a call and another program's save meet, at another distance in each round, and sees what became of the save.
+/// Makes a call and another program's save overlap, with another delay in each round, and checks that the save is not
+/// lost.
 fn nothing_saved_is_lost(save: Save, tool: &'static str, extra: Value) {
     let root = tempfile::tempdir().expect("a folder");
     let (file, beside) = (root.path().join("a.txt"), root.path().join("a.swp"));
     let mut server = Setup::new().arg("--no-fsync").arg("--root").arg(root.path()).start();
-    let (mut told_ok, mut told_conflict) = (0, 0);
+    let (mut succeeded, mut conflicts) = (0, 0);
     let usual = usual_time(&mut server, root.path());
     for round in 0..rounds(300, 5000) {
         let _ = fs::remove_file(root.path().join("b.txt"));
@@ -363,7 +369,7 @@ fn nothing_saved_is_lost(save: Save, tool: &'static str, extra: Value) {
         let line = format!("{}\n", request(json!(round), tool, params));
         let start = Instant::now();
         server.write(line.as_bytes());
-        // From before the call to after it.
+        // The save comes before, during or after the call.
         let distance = usual.mul_f64((round % 100) as f64 / 50.0);
         while start.elapsed() < distance {
             std::hint::spin_loop();
@@ -371,7 +377,7 @@ fn nothing_saved_is_lost(save: Save, tool: &'static str, extra: Value) {
         match save {
             Save::Rename => fs::rename(&beside, &file).expect("saves"),
             Save::InPlace => {
-                // Only a file that is there can be written into; then it is the one that was meant.
+                // Only an existing file can be written in place, and then it is the right one.
                 let opened = fs::OpenOptions::new().write(true).open(&file);
                 if let Ok(mut opened) = opened {
                     std::io::Write::write_all(&mut opened, new.as_bytes()).expect("writes");
@@ -380,17 +386,17 @@ fn nothing_saved_is_lost(save: Save, tool: &'static str, extra: Value) {
         }
         let reply = server.frame();
         match reply.get("result") {
-            Some(_) => told_ok += 1,
+            Some(_) => succeeded += 1,
             None => {
                 assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
-                told_conflict += 1;
+                conflicts += 1;
             }
         }
         if let Save::Rename = save {
             assert_eq!(
                 fs::read_to_string(&file).expect("saved"),
                 new,
-                "round {round}: the save is gone: {reply}"
+                "round {round}: the save is lost: {reply}"
             );
             if let Ok(moved) = fs::read_to_string(root.path().join("b.txt")) {
                 assert_eq!(moved, old, "round {round}: another file has moved: {reply}");
@@ -399,8 +405,11 @@ fn nothing_saved_is_lost(save: Save, tool: &'static str, extra: Value) {
             assert_eq!(fs::read_to_string(&file).expect("saved"), new, "round {round}: {reply}");
         }
     }
-    println!("{save:?} and {tool}: {told_ok} done, {told_conflict} refused");
-    assert!(told_ok > 0 && told_conflict > 0, "they never met: {told_ok} done, {told_conflict} refused");
+    println!("{save:?} and {tool}: {succeeded} done, {conflicts} refused");
+    assert!(
+        succeeded > 0 && conflicts > 0,
+        "the call and the save never overlapped: {succeeded} done, {conflicts} refused"
+    );
     server.finish();
 }
 
@@ -420,11 +429,11 @@ fn a_save_by_another_program_is_never_lost_to_a_move() {
 }
 
 #[test]
-fn a_write_into_the_file_is_never_taken_for_the_version_that_was_read() {
+fn a_write_in_place_is_never_mistaken_for_the_version_that_was_read() {
     nothing_saved_is_lost(Save::InPlace, "text.append", json!({"content": "x"}));
 }
 
-/// Holds the lock on a folder as another program might.
+/// Locks a folder as another program might.
 fn lock(folder: &Path) -> fs::File {
     let held = fs::File::open(folder).expect("opens");
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).expect("locks");
@@ -432,7 +441,7 @@ fn lock(folder: &Path) -> fs::File {
 }
 
 #[test]
-fn a_lock_of_another_program_is_waited_for_only_so_long_and_its_holder_is_named() {
+fn a_call_waits_for_another_program_s_lock_for_a_limited_time_and_names_its_holder() {
     let mut server = Setup::new().start();
     let root = server.path("root");
     fs::write(root.join("a.txt"), "old\n").expect("writes");
@@ -476,14 +485,14 @@ fn a_file_is_not_moved_over_another_one_where_a_rename_can_only_replace() {
     let before = traced.count("renameat2");
     let params = json!({"path": "a.txt", "hash": guard, "to": "other/b.txt"});
     traced.server.request(json!("move"), "file.move", params.clone());
-    // From here on it has seen that nothing is there, and is about to move the file.
+    // At this point the server has seen that the name is free, and is about to move the file.
     traced.wait_for_another("renameat2", before);
     fs::write(root.join("other/b.txt"), "made meanwhile").expect("writes");
     let reply = traced.server.frame();
     assert_eq!(fs::read(root.join("other/b.txt")).expect("there"), b"made meanwhile", "{reply}");
     assert_eq!(fs::read(root.join("a.txt")).expect("there"), b"one\n", "{reply}");
     assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
-    // Everything works where nothing stands in the way.
+    // The move succeeds once the name is free.
     fs::remove_file(root.join("other/b.txt")).expect("removes");
     let mut server = traced.server;
     server.result("file.move", params);

@@ -1,4 +1,4 @@
-//! What the README says is what happens: its transcripts, its links, its figures and its length.
+//! The README is true: its transcripts, its links, its figures and its length.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ fn readme() -> String {
     fs::read_to_string(project().join("README.md")).expect("the README")
 }
 
-/// What stands between two comments of the README.
+/// The text between two comments of the README.
 fn marked(readme: &str, name: &str) -> String {
     let (begin, end) = (format!("<!-- {name}: begin -->"), format!("<!-- {name}: end -->"));
     let inner = readme.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end));
@@ -59,7 +59,7 @@ fn the_readme_is_short_and_begins_with_the_two_commands() {
     }
 }
 
-/// The links of a page of the project: target and fragment of each that leads to another file of it.
+/// The links of a page to other files of the project: the path and fragment of each.
 fn links(page: &str) -> Vec<(String, Option<String>)> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets
@@ -71,7 +71,7 @@ fn links(page: &str) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-/// The fragments that headings of a page have.
+/// The fragments of the headings of a page.
 fn fragments(page: &str) -> Vec<String> {
     let headings = page.lines().filter(|line| line.starts_with('#'));
     headings
@@ -83,7 +83,7 @@ fn fragments(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_link_of_the_documentation_leads_somewhere() {
+fn every_link_in_the_documentation_has_a_target() {
     let project = project();
     let mut pages: Vec<PathBuf> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]

@@ -1,4 +1,4 @@
-//! What replies may take of the server's memory, whether their clients read them or not.
+//! The memory that replies may take in the server, whether their clients read them or not.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,13 +15,13 @@ use crate::support::{
     peak_memory, request, resident_memory, rounds, wait_until,
 };
 
-/// In MiB: what a server may take at the most, whatever its clients do.
+/// In MiB: the most memory that a server may take, whatever its clients do.
 const CEILING: u64 = 512;
-/// In MiB: what a server may have more than before, once its clients are gone.
+/// In MiB: how much more memory a server may have than before once its clients have disconnected.
 const KEPT: u64 = 64;
 const FILE_BYTES: usize = 7_000_000;
 
-/// A server whose root holds a file of 7 MB, the text of which needs some escapes.
+/// A server whose root has a file of 7 MB. Its text needs some escapes.
 fn with_large_file(setup: Setup) -> Setup {
     let line = "\tlet name = \"a value\"; // with a comment\n";
     let text: String = line.chars().cycle().take(FILE_BYTES).collect();
@@ -38,7 +38,8 @@ fn initialize(server: &mut Server) {
     server.send(&request(json!("first"), "initialize", params));
 }
 
-/// How many of these calls were answered with their result, and how many with `QUEUE_OVERLOADED`. Each is answered once.
+/// How many of these calls were answered with their result, and how many with `QUEUE_OVERLOADED`. Each is answered
+/// once.
 fn settle(server: &Server, calls: u64) -> (u64, u64) {
     let mut waiting: BTreeSet<u64> = (0..calls).collect();
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -71,7 +72,7 @@ fn settle(server: &Server, calls: u64) -> (u64, u64) {
     (read, overloaded)
 }
 
-fn memory_returns(server: &Server, before: u64) {
+fn wait_until_memory_is_released(server: &Server, before: u64) {
     wait_until("the memory is given back", || resident_memory(server.pid()) < before + KEPT);
 }
 
@@ -86,7 +87,7 @@ fn a_pipe_that_is_never_read_takes_bounded_memory_and_every_call_gets_one_reply(
         for id in batch * 8..(batch + 1) * 8 {
             server.send(&read_large(id));
         }
-        // The next batch comes when this one has been worked off: results were evicted, or refused.
+        // The next batch is sent when this one has been answered: results were evicted or refused.
         let log = format!("\"requestId\":\"{}\"", (batch + 1) * 8 - 1);
         wait_until("a call is over", || server.stderr().contains(&log));
     }
@@ -94,8 +95,8 @@ fn a_pipe_that_is_never_read_takes_bounded_memory_and_every_call_gets_one_reply(
     server.start_reading();
     let (_, overloaded) = settle(&server, calls);
     assert!(overloaded > 0, "nothing was evicted");
-    memory_returns(&server, before);
-    // The pipe works on as before.
+    wait_until_memory_is_released(&server, before);
+    // The pipe works as before.
     server.send(&read_large(0));
     assert_eq!(settle(&server, 1), (1, 0));
     server.finish();
@@ -111,18 +112,18 @@ fn a_client_that_reads_gets_68_large_replies_at_once_in_bounded_memory() {
     }
     assert_eq!(settle(&server, 68), (68, 0));
     assert!(peak_memory(server.pid()) < CEILING, "{} MiB", peak_memory(server.pid()));
-    memory_returns(&server, before);
+    wait_until_memory_is_released(&server, before);
     server.finish();
 }
 
 #[test]
-fn a_flood_of_requests_that_nobody_reads_the_replies_of_stops_being_read() {
+fn requests_are_no_longer_read_if_the_client_reads_no_replies() {
     let mut server = Setup::new().start_without_reader();
     initialize(&mut server);
     let mut stdin = server.take_stdin();
     let input = stdin.as_fd().try_clone_to_owned().expect("a handle to the pipe");
     let writer = std::thread::spawn(move || {
-        // Each reply has some hundred bytes; were all of them read, the replies would take 200 MiB.
+        // Each reply has some hundred bytes. If the server read all requests, the replies would take 200 MiB.
         let mut sent = 0_u64;
         let line = |id: u64| {
             let arguments = json!({"path": "nowhere"});
@@ -136,7 +137,7 @@ fn a_flood_of_requests_that_nobody_reads_the_replies_of_stops_being_read() {
         }
         sent
     });
-    // The writer stands still once the server reads no more.
+    // The writer is blocked once the server stops reading.
     let mut seen = (0, 0);
     wait_until("the server stops reading", || {
         let unread = rustix::io::ioctl_fionread(&input).expect("a pipe");
@@ -149,7 +150,7 @@ fn a_flood_of_requests_that_nobody_reads_the_replies_of_stops_being_read() {
 }
 
 #[test]
-fn http_clients_that_never_read_take_bounded_memory_and_hold_up_nobody() {
+fn http_clients_that_never_read_take_bounded_memory_and_do_not_delay_others() {
     let server = with_large_file(Setup::new()).http().start();
     server.connect().get("/healthz");
     let before = resident_memory(server.pid());
@@ -162,7 +163,7 @@ fn http_clients_that_never_read_take_bounded_memory_and_hold_up_nobody() {
         client.send("POST", "/mcp", &headers, large.as_bytes());
         never_reading.push(client);
     }
-    // Small calls are answered meanwhile, and a large one in the end, when somebody was evicted for it.
+    // Small calls are answered meanwhile, and in the end a large one is, when another client was evicted for it.
     let mut client = server.connect();
     for number in 0..20 {
         let listed =
@@ -174,5 +175,5 @@ fn http_clients_that_never_read_take_bounded_memory_and_hold_up_nobody() {
     assert_eq!(read["structuredContent"]["content"].as_str().map(str::len), Some(FILE_BYTES));
     assert!(peak_memory(server.pid()) < CEILING, "{} MiB", peak_memory(server.pid()));
     drop(never_reading);
-    memory_returns(&server, before);
+    wait_until_memory_is_released(&server, before);
 }

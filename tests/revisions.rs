@@ -1,9 +1,9 @@
-//! Every revision of MCP in its own words: whatever the server writes is valid against the official JSON
-//! Schema of the revision that is spoken.
+//! Every revision of MCP: each frame that the server writes is valid against the official JSON Schema of the revision
+//! in use.
 //!
-//! The schemas are fetched by `scripts/mcp-schemas`. An error whose id could not be read has `id: null`, as
-//! JSON-RPC wants it; the schemas know no such id, so these replies are not judged by them. Nor is the reply to
-//! a fractional id: no revision allows one, and the refusal repeats it to say which request is meant.
+//! The schemas are fetched by `scripts/mcp-schemas`. An error whose id could not be read has `id: null`, as JSON-RPC
+//! requires; the schemas have no such id, so these replies are not validated. The reply to a fractional id is not
+//! validated either: no revision allows one, and the refusal repeats it to identify the request.
 
 use std::{collections::HashMap, fs, path::Path};
 
@@ -22,8 +22,8 @@ const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11
 struct Revision {
     name: &'static str,
     document: Value,
-    /// Where the document keeps its definitions.
-    place: &'static str,
+    /// The member of the document that has its definitions.
+    definitions_key: &'static str,
     validators: HashMap<String, Validator>,
 }
 
@@ -34,20 +34,20 @@ impl Revision {
             panic!("the schema of {name} is missing ({error}): run scripts/mcp-schemas")
         });
         let document: Value = serde_json::from_str(&text).expect("JSON");
-        let place = if document.get("$defs").is_some() { "$defs" } else { "definitions" };
-        Self { name, document, place, validators: HashMap::new() }
+        let definitions_key = if document.get("$defs").is_some() { "$defs" } else { "definitions" };
+        Self { name, document, definitions_key, validators: HashMap::new() }
     }
 
     fn defines(&self, definition: &str) -> bool {
-        self.document[self.place].get(definition).is_some()
+        self.document[self.definitions_key].get(definition).is_some()
     }
 
-    /// What is wrong with a value that should be as defined.
+    /// The errors of a value against a definition.
     fn problems(&mut self, definition: &str, value: &Value) -> Vec<String> {
         if !self.validators.contains_key(definition) {
             assert!(self.defines(definition), "{} has no {definition}", self.name);
             let mut schema = self.document.clone();
-            schema["$ref"] = json!(format!("#/{}/{definition}", self.place));
+            schema["$ref"] = json!(format!("#/{}/{definition}", self.definitions_key));
             let validator = jsonschema::options().should_validate_formats(true).build(&schema);
             self.validators.insert(definition.to_owned(), validator.expect("a schema"));
         }
@@ -55,7 +55,7 @@ impl Revision {
         errors.map(|error| format!("{definition}: {}: {error}", error.instance_path())).collect()
     }
 
-    /// What is wrong with a frame that the server wrote, in answer to this method or while it ran.
+    /// The errors of a frame that the server wrote in answer to this method or while it ran.
     fn judge(&mut self, method: &str, frame: &Value) -> Vec<String> {
         let is_old = !self.defines("JSONRPCErrorResponse");
         let mut definitions = Vec::new();
@@ -99,16 +99,16 @@ fn result_definition(method: &str) -> &'static str {
     }
 }
 
-/// How a request has to end.
+/// The expected outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Result,
     Error,
-    /// With a result, after at least one notification.
+    /// A result, after at least one notification.
     Progress,
 }
 
-/// The requests that every revision gets.
+/// The requests that are sent in every revision.
 fn requests() -> Vec<(&'static str, Value, End)> {
     let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
     let progress = |token: Value| {
@@ -125,7 +125,7 @@ fn requests() -> Vec<(&'static str, Value, End)> {
         ("tools/call", call("validate_asset", json!({"asset": {}, "schema": "lamp"})), End::Result),
         ("tools/call", call("diff_assets", json!({"base": {}, "new": {"a": 1}})), End::Result),
         ("tools/call", json!({"name": "list_examples"}), End::Result),
-        // A failure of a tool is a result, for a model to read.
+        // A failure of a tool is a result that a model can read.
         ("tools/call", call("get_schema", json!({"name": "nothing"})), End::Result),
         ("tools/call", call("populate_backend", json!({"asset": {}})), End::Result),
         ("tools/call", call("file.list", json!({})), End::Result),
@@ -158,7 +158,7 @@ fn requests() -> Vec<(&'static str, Value, End)> {
     ]
 }
 
-/// Frames that are refused as they stand, each with an id that can be read.
+/// Malformed frames, each with an id that can be read.
 fn malformed(good: &Value) -> Vec<String> {
     let changed = |member: &str, value: Value| {
         let mut frame = good.clone();
@@ -184,14 +184,14 @@ fn malformed(good: &Value) -> Vec<String> {
     ]
 }
 
-/// What a server offers. The test tools bring prompts and resources of their own.
+/// The tools of a server. The test tools also have prompts and resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tools {
     Product,
     Fixtures,
 }
 
-/// A client that speaks one revision and judges all that it hears.
+/// A client of one revision that validates all frames that it receives.
 struct Judge {
     revision: Revision,
     server: Server,
@@ -217,15 +217,15 @@ impl Judge {
         self.revision.name == MODERN
     }
 
-    /// The handshake, or what there is in its place.
-    fn greet(&mut self) {
+    /// The handshake, or the discovery of the stateless revision.
+    fn connect(&mut self) {
         if self.is_modern() {
             self.ask("server/discover", json!({}), End::Result);
             return;
         }
         let hello = initialize(self.revision.name);
         let frames = match &mut self.client {
-            None => self.say_on_pipe(&hello.to_string()),
+            None => self.exchange_on_pipe(&hello.to_string()),
             Some(client) => {
                 let answer = client.post("/mcp", &hello);
                 let id = answer.header("mcp-session-id").expect("a session").to_owned();
@@ -234,7 +234,7 @@ impl Judge {
             }
         };
         assert_eq!(frames[0]["result"]["protocolVersion"], json!(self.revision.name));
-        self.hear("initialize", &frames, End::Result);
+        self.check("initialize", &frames, End::Result);
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         match &mut self.client {
             None => self.server.send(&initialized),
@@ -245,7 +245,7 @@ impl Judge {
 
     fn message(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
-        // Both kinds of id.
+        // Ids are numbers and strings in turn.
         let id = if self.next_id.is_multiple_of(2) {
             json!(self.next_id)
         } else {
@@ -256,16 +256,16 @@ impl Judge {
 
     fn ask(&mut self, method: &str, params: Value, end: End) {
         let message = self.message(method, params);
-        let frames = self.say(&message, &message.to_string());
+        let frames = self.exchange(&message, &message.to_string());
         let reply = frames.last().expect("a reply");
         assert_eq!(reply["id"], message["id"], "{}: {method}", self.revision.name);
-        self.hear(method, &frames, end);
+        self.check(method, &frames, end);
     }
 
-    /// Sends a frame and gives all that comes back; over HTTP the headers are those of `message`.
-    fn say(&mut self, message: &Value, frame: &str) -> Vec<Value> {
+    /// Sends a frame and returns all frames that come back; over HTTP the headers are those of `message`.
+    fn exchange(&mut self, message: &Value, frame: &str) -> Vec<Value> {
         let is_modern = self.is_modern();
-        let Some(client) = &mut self.client else { return self.say_on_pipe(frame) };
+        let Some(client) = &mut self.client else { return self.exchange_on_pipe(frame) };
         let mut headers = Vec::new();
         if is_modern {
             headers.extend([
@@ -279,7 +279,7 @@ impl Judge {
         frames(&client.answer())
     }
 
-    fn say_on_pipe(&mut self, frame: &str) -> Vec<Value> {
+    fn exchange_on_pipe(&mut self, frame: &str) -> Vec<Value> {
         self.server.write(format!("{frame}\n").as_bytes());
         let mut frames = vec![self.server.frame()];
         while frames.last().is_some_and(|frame| frame.get("id").is_none()) {
@@ -288,7 +288,7 @@ impl Judge {
         frames
     }
 
-    fn hear(&mut self, method: &str, frames: &[Value], end: End) {
+    fn check(&mut self, method: &str, frames: &[Value], end: End) {
         let reply = frames.last().expect("a reply");
         let found = match (reply.get("result").is_some(), frames.len()) {
             (false, _) => End::Error,
@@ -307,9 +307,9 @@ impl Judge {
         }
     }
 
-    /// Everything that a client can say.
-    fn converse(&mut self, tools: Tools) {
-        self.greet();
+    /// Sends all requests.
+    fn send_all(&mut self, tools: Tools) {
+        self.connect();
         for (method, params, end) in requests() {
             let is_test = params["name"].as_str().is_some_and(|name| name.starts_with("test_"));
             if tools == Tools::Fixtures || !is_test {
@@ -322,18 +322,18 @@ impl Judge {
         }
         let good = self.message("tools/call", json!({"name": "list_schemas", "arguments": {}}));
         for frame in malformed(&good) {
-            let frames = self.say(&good, &frame);
+            let frames = self.exchange(&good, &frame);
             assert_eq!(frames[0]["id"], good["id"], "the id can be read: {frame}");
-            self.hear("tools/call", &frames, End::Error);
+            self.check("tools/call", &frames, End::Error);
         }
     }
 
-    /// All of it, on one transport and in one revision: how many frames came, and what is wrong with them.
+    /// Sends all requests on one transport in one revision. Returns the number of frames and their errors.
     fn run(name: &'static str, over_http: bool) -> (usize, Vec<String>) {
         let (mut judged, mut wrong) = (0, Vec::new());
         for tools in [Tools::Product, Tools::Fixtures] {
             let mut judge = Self::new(name, over_http, tools);
-            judge.converse(tools);
+            judge.send_all(tools);
             judged += judge.judged;
             wrong.extend(judge.wrong);
         }
@@ -341,7 +341,7 @@ impl Judge {
     }
 }
 
-/// The messages of a response, one or many.
+/// The messages of a response, one or more.
 fn frames(answer: &Answer) -> Vec<Value> {
     let texts: Vec<&str> = match answer.header("content-type") {
         Some("text/event-stream") => {
@@ -356,12 +356,12 @@ fn frames(answer: &Answer) -> Vec<Value> {
         .collect()
 }
 
-/// Speaks every revision, side by side.
+/// Tests every revision in parallel.
 fn run_all(over_http: bool) {
     let runs = REVISIONS.map(|name| std::thread::spawn(move || Judge::run(name, over_http)));
     let mut wrong = Vec::new();
     for (name, run) in REVISIONS.into_iter().zip(runs) {
-        let (judged, found) = run.join().expect("a conversation to its end");
+        let (judged, found) = run.join().expect("a run without a panic");
         println!("{name}: {judged} frames");
         assert!(judged > 2 * requests().len(), "only {judged} frames");
         wrong.extend(found);
@@ -383,12 +383,12 @@ fn every_frame_over_http_is_valid_in_its_revision() {
 fn a_line_over_the_limit_is_answered_with_a_valid_error_in_every_revision() {
     for name in REVISIONS {
         let mut judge = Judge::new(name, false, Tools::Fixtures);
-        judge.greet();
+        judge.connect();
         let long = "x".repeat(1 << 20);
         let message = judge.message("tools/call", json!({"name": "test_echo", "arguments": {"value": long}}));
-        let frames = judge.say(&message, &message.to_string());
+        let frames = judge.exchange(&message, &message.to_string());
         assert_eq!(frames[0]["id"], message["id"]);
-        judge.hear("tools/call", &frames, End::Error);
+        judge.check("tools/call", &frames, End::Error);
         assert!(judge.wrong.is_empty(), "{:?}", judge.wrong);
     }
 }
@@ -401,7 +401,7 @@ fn errors_that_the_stateless_revision_defines_are_as_it_defines_them() {
         let mut message = judge.message("tools/list", json!({}));
         message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(unknown);
         let frames = match &mut judge.client {
-            None => judge.say_on_pipe(&message.to_string()),
+            None => judge.exchange_on_pipe(&message.to_string()),
             Some(client) => {
                 let headers = [("mcp-protocol-version", unknown), ("mcp-method", "tools/list")];
                 client.send("POST", "/mcp", &headers, message.to_string().as_bytes());
@@ -409,14 +409,14 @@ fn errors_that_the_stateless_revision_defines_are_as_it_defines_them() {
             }
         };
         assert_eq!(frames[0]["error"]["code"], json!(-32022), "{frames:?}");
-        judge.hear("tools/list", &frames, End::Error);
+        judge.check("tools/list", &frames, End::Error);
         assert!(judge.wrong.is_empty(), "{}", judge.wrong.join("\n"));
     }
 
     let mut judge = Judge::new(MODERN, true, Tools::Product);
     let message = judge.message("tools/list", json!({}));
     let client = judge.client.as_mut().expect("HTTP");
-    // A header that disagrees with the body, and a header that names a revision that never was.
+    // A header that disagrees with the body, and a header that names an unknown revision.
     for (headers, number, frame) in [
         (vec![("mcp-protocol-version", MODERN), ("mcp-method", "ping")], -32020, message.clone()),
         (vec![("mcp-protocol-version", "1999-01-01")], -32022, request(json!(1), "tools/list", json!({}))),
@@ -429,7 +429,7 @@ fn errors_that_the_stateless_revision_defines_are_as_it_defines_them() {
     }
 }
 
-/// The judge has to be able to say no.
+/// The validation has to find errors.
 #[test]
 fn a_broken_frame_is_found_in_every_revision() {
     for name in REVISIONS {
@@ -449,21 +449,21 @@ fn a_broken_frame_is_found_in_every_revision() {
         let reply = |result: &Value| json!({"jsonrpc": "2.0", "id": 1, "result": result});
         let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}});
         let params = json!({"progressToken": 1, "progress": 1});
-        let told = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+        let notification = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
         for (method, frame) in [
             ("tools/call", &reply(&result)),
             ("tools/list", &reply(&listed)),
             ("resources/read", &reply(&read)),
             ("ping", &error),
-            ("ping", &told),
+            ("ping", &notification),
         ] {
             let problems = revision.judge(method, frame);
             assert!(problems.is_empty(), "{name}: {frame}: {problems:?}");
         }
 
-        let changed = |frame: &Value, place: &str, value: Value| {
+        let changed = |frame: &Value, pointer: &str, value: Value| {
             let mut frame = frame.clone();
-            *frame.pointer_mut(place).expect("a place in the frame") = value;
+            *frame.pointer_mut(pointer).expect("a member of the frame") = value;
             frame
         };
         let mut broken = vec![
@@ -479,9 +479,9 @@ fn a_broken_frame_is_found_in_every_revision() {
             ("resources/read", changed(&reply(&read), "/result/contents/0/text", json!(null))),
             ("ping", changed(&error, "/error/code", json!("INTERNAL"))),
             ("ping", changed(&error, "/error/message", json!(null))),
-            ("ping", changed(&told, "/params/progress", json!("half"))),
-            ("ping", changed(&told, "/params/progressToken", json!(null))),
-            ("ping", changed(&told, "/method", json!("notifications/nonsense"))),
+            ("ping", changed(&notification, "/params/progress", json!("half"))),
+            ("ping", changed(&notification, "/params/progressToken", json!(null))),
+            ("ping", changed(&notification, "/method", json!("notifications/nonsense"))),
         ];
         if name == MODERN {
             let mut without = listed.clone();

@@ -1,5 +1,4 @@
-//! Programs that know nothing of Pintle, and save a file in the very instant that it is being changed: nothing that they
-//! saved is lost.
+//! Other programs, which know nothing of Pintle, save a file at the moment of an edit: nothing that they saved is lost.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     race::usual_time,
     support::{
-        PATIENCE, Server, Setup, hash, request, rounds,
+        Server, Setup, TEST_TIMEOUT, hash, request, rounds,
         trace::{Traced, traced},
     },
 };
@@ -44,21 +43,21 @@ fn listed(server: &mut Server) -> BTreeSet<String> {
     entries.iter().map(|entry| entry["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// Saves a file as most editors do.
+/// Saves a file by a rename, as most editors do.
 fn save_by_rename(file: &Path, content: &str) {
     let beside = file.with_extension("swp");
     fs::write(&beside, content).expect("writes");
     fs::rename(&beside, file).expect("saves");
 }
 
-/// An edit that stops for a moment before the exchange and after it.
+/// An edit that pauses before the exchange and after it.
 struct SlowEdit {
     root: tempfile::TempDir,
     traced: Traced,
 }
 
 impl SlowEdit {
-    /// None where calls cannot be slowed down.
+    /// None where system calls cannot be delayed.
     fn new() -> Option<Self> {
         Self::with("fsync,renameat2", &["renameat2:delay_enter=400000:delay_exit=400000"])
     }
@@ -74,8 +73,8 @@ impl SlowEdit {
         self.root.path().join("a.txt")
     }
 
-    /// Begins the edit; `meanwhile` happens right before the exchange, when the file has been looked at for the last
-    /// time. Returns right after the exchange.
+    /// Begins the edit. `meanwhile` runs right before the exchange, after the last check of the file. Returns right
+    /// after the exchange.
     fn exchange(&mut self, mut meanwhile: impl FnMut(&Path)) {
         const TRIES: usize = 20;
         for _ in 0..TRIES {
@@ -84,12 +83,12 @@ impl SlowEdit {
             append(&mut self.traced.server, &hash(OLD));
             self.traced.wait_for_another("fsync", before);
             meanwhile(&self.file());
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TEST_TIMEOUT;
             while Instant::now() < deadline {
                 if fs::read_to_string(self.file()).is_ok_and(|content| content == EDITED) {
                     return;
                 }
-                // It came before the last look after all.
+                // The save came before the last check.
                 if self.traced.server.frame_at_once().is_some() {
                     break;
                 }
@@ -100,10 +99,10 @@ impl SlowEdit {
 }
 
 #[test]
-fn of_two_saves_in_the_instant_of_an_edit_the_newer_one_stays() {
+fn of_two_saves_at_the_moment_of_an_edit_the_newer_one_stays() {
     let Some(mut edit) = SlowEdit::new() else { return };
     edit.exchange(|file| save_by_rename(file, "first save\n"));
-    // The edit has taken the first save out, and will put it back.
+    // The edit has replaced the first save and will put it back.
     save_by_rename(&edit.file(), "second save\n");
     let reply = edit.traced.server.frame();
     assert_eq!(reply["error"]["data"]["code"], json!("CONFLICT"), "{reply}");
@@ -113,7 +112,7 @@ fn of_two_saves_in_the_instant_of_an_edit_the_newer_one_stays() {
 }
 
 #[test]
-fn a_save_is_put_back_when_the_name_was_taken_away_as_well() {
+fn a_save_is_put_back_when_the_file_was_removed_as_well() {
     let Some(mut edit) = SlowEdit::new() else { return };
     edit.exchange(|file| save_by_rename(file, "first save\n"));
     fs::remove_file(edit.file()).expect("removes");
@@ -125,8 +124,8 @@ fn a_save_is_put_back_when_the_name_was_taken_away_as_well() {
 }
 
 #[test]
-fn a_save_that_the_file_system_does_not_let_back_is_kept_beside_the_file_and_named() {
-    // The temporary file is looked at right before the exchange.
+fn a_save_that_cannot_be_put_back_is_kept_next_to_the_file_and_named() {
+    // The server checks the temporary file right before the exchange.
     let tampering = ["fstat:delay_exit=400000", "renameat2:error=EINVAL:when=2+"];
     let Some(mut edit) = SlowEdit::with("fsync,fstat,renameat2", &tampering) else { return };
     edit.exchange(|file| save_by_rename(file, "first save\n"));
@@ -134,7 +133,10 @@ fn a_save_that_the_file_system_does_not_let_back_is_kept_beside_the_file_and_nam
     let error = &reply["error"]["data"];
     assert_eq!(error["code"], json!("CONFLICT"), "{reply}");
     assert_eq!(error["details"]["kept"], json!("a.txt.recovered-1"), "{reply}");
-    assert!(error["message"].as_str().is_some_and(|told| told.contains("a.txt.recovered-1")), "{reply}");
+    assert!(
+        error["message"].as_str().is_some_and(|message| message.contains("a.txt.recovered-1")),
+        "{reply}"
+    );
     let kept = edit.root.path().join("a.txt.recovered-1");
     assert_eq!(fs::read_to_string(kept).expect("kept"), "first save\n");
     assert_eq!(names(edit.root.path()), ["a.txt", "a.txt.recovered-1"].map(String::from).into());
@@ -143,7 +145,7 @@ fn a_save_that_the_file_system_does_not_let_back_is_kept_beside_the_file_and_nam
 }
 
 #[test]
-fn a_save_that_a_killed_edit_had_taken_out_gets_a_visible_name() {
+fn a_save_that_a_killed_edit_had_replaced_gets_a_visible_name() {
     let Some(mut edit) = SlowEdit::new() else { return };
     edit.exchange(|file| save_by_rename(file, "first save\n"));
     let SlowEdit { root, traced } = edit;
@@ -164,7 +166,7 @@ fn a_save_that_a_killed_edit_had_taken_out_gets_a_visible_name() {
 }
 
 #[test]
-fn a_file_that_a_killed_edit_had_replaced_goes() {
+fn a_file_that_a_killed_edit_had_replaced_is_removed() {
     let Some(mut edit) = SlowEdit::new() else { return };
     edit.exchange(|_| {});
     let SlowEdit { root, traced } = edit;
@@ -179,14 +181,14 @@ fn a_file_that_a_killed_edit_had_replaced_goes() {
 }
 
 #[test]
-fn a_program_that_opens_a_file_in_the_instant_of_an_edit_does_not_write_into_nothing() {
+fn a_program_that_opens_a_file_at_the_moment_of_an_edit_does_not_lose_its_write() {
     let Some(mut edit) = SlowEdit::new() else { return };
     let file = edit.file();
     fs::write(&file, OLD).expect("writes");
     let before = edit.traced.count("fsync");
     append(&mut edit.traced.server, &hash(OLD));
     edit.traced.wait_for_another("fsync", before);
-    // It is kept waiting here until the edit has made up its mind.
+    // This open blocks until the edit has ended (a lease).
     let mut opened = fs::OpenOptions::new().write(true).open(&file).expect("opens");
     let reply = edit.traced.server.frame();
     opened.write_all(b"THE NEW").expect("writes");
@@ -197,7 +199,7 @@ fn a_program_that_opens_a_file_in_the_instant_of_an_edit_does_not_write_into_not
 }
 
 #[test]
-fn a_file_that_is_open_for_writing_elsewhere_is_not_replaced_under_its_writer() {
+fn a_file_that_another_program_has_open_for_writing_is_not_replaced() {
     for (tool, extra) in [("text.append", json!({"content": "edited"})), ("file.remove", json!({}))] {
         let mut server = Setup::new().start();
         let file = server.path("root/a.txt");
@@ -211,7 +213,7 @@ fn a_file_that_is_open_for_writing_elsewhere_is_not_replaced_under_its_writer() 
         assert_eq!(error["code"], json!("CONFLICT"), "{tool}: {reply}");
         assert_eq!(error["details"]["reason"], json!("open_for_writing"), "{tool}: {reply}");
         assert_eq!(fs::read_to_string(&file).expect("there"), "THE NEW line\n", "{tool}");
-        // Once it is closed and read again all is well.
+        // Once the file is closed and has been read again, an edit succeeds.
         drop(opened);
         params["hash"] = json!(hash("THE NEW line\n"));
         server.result(tool, params);
@@ -219,7 +221,7 @@ fn a_file_that_is_open_for_writing_elsewhere_is_not_replaced_under_its_writer() 
     }
 }
 
-/// Starts an edit of a large file, and does something to the file while the new one is being written.
+/// Starts an edit of a large file, and changes the file while the new one is being written.
 fn change_during_an_edit(change: impl FnOnce(&Path)) -> (Value, String, fs::Metadata) {
     let mut server = Setup::new().start();
     let file = server.path("root/a.txt");
@@ -227,7 +229,7 @@ fn change_during_an_edit(change: impl FnOnce(&Path)) -> (Value, String, fs::Meta
     fs::write(&file, &old).expect("writes");
     append(&mut server, &hash(&old));
     let unfinished = server.path("root/.pintle-tmp");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !unfinished.exists() {
         assert!(Instant::now() < deadline, "nothing is ever written");
     }
@@ -259,21 +261,21 @@ fn a_change_of_mode_during_an_edit_is_a_conflict() {
     assert_eq!(found.mode() & 0o7777, 0o640, "the change was undone");
 }
 
-/// How a program saves that knows nothing of locks.
+/// How another program saves without locks.
 #[derive(Clone, Copy, Debug)]
 enum Saver {
-    /// Writes two new files and gives them the name, one soon after the other.
+    /// Writes two new files and renames both to the name, one soon after the other.
     RenameTwice,
-    /// Opens the file for reading and writing, writes and cuts it off behind (`r+`).
+    /// Opens the file for reading and writing, writes, and truncates the rest (`r+`).
     InPlace,
-    /// Opens the file and empties it, then writes (`O_TRUNC`).
+    /// Opens the file and truncates it, then writes (`O_TRUNC`).
     Truncate,
-    /// Moves the file away, makes a new one of its name, and removes the old one, as vim does.
+    /// Renames the file, creates a new one of its name, and removes the old one, as vim does.
     MoveAndCreate,
 }
 
 impl Saver {
-    /// Saves; false if there was no file to write into.
+    /// Saves; returns false if there was no file to write into.
     fn save(self, file: &Path, content: &str) -> bool {
         let mut options = fs::OpenOptions::new();
         match self {
@@ -290,16 +292,16 @@ impl Saver {
                 if fs::rename(file, &backup).is_err() {
                     return false;
                 }
-                linger();
+                pause();
                 let mut opened = fs::File::create(file).expect("makes it");
-                linger();
+                pause();
                 opened.write_all(content.as_bytes()).expect("writes");
                 fs::remove_file(backup).expect("removes");
                 return true;
             }
         };
         let Ok(mut opened) = options.open(file) else { return false };
-        linger();
+        pause();
         opened.write_all(content.as_bytes()).expect("writes");
         let end = opened.stream_position().expect("a position");
         opened.set_len(end).expect("cuts");
@@ -307,17 +309,18 @@ impl Saver {
     }
 }
 
-/// The time that an editor takes from one system call to the next.
-fn linger() {
+/// The time between two system calls of an editor.
+fn pause() {
     let start = Instant::now();
     while start.elapsed() < Duration::from_micros(50) {
         std::hint::spin_loop();
     }
 }
 
-/// Lets edits and saves meet, at another distance in each round. At most `most_lost` saves in a thousand may be lost.
+/// Makes edits and saves overlap, with another delay in each round. At most `most_lost` saves in a thousand may be
+/// lost.
 fn saves_are_kept(saver: Saver, rounds: usize, most_lost: usize) {
-    // Another file system can be named for this: they differ in how long things take.
+    // The variable can name a folder on another file system, because file systems differ in their timing.
     let root = match std::env::var_os("PINTLE_STRESS_FOLDER") {
         Some(folder) => tempfile::tempdir_in(folder).expect("a folder"),
         None => tempfile::tempdir().expect("a folder"),
@@ -339,7 +342,7 @@ fn saves_are_kept(saver: Saver, rounds: usize, most_lost: usize) {
         let line = format!("{}\n", request(json!(round), "text.append", params));
         let start = Instant::now();
         server.write(line.as_bytes());
-        // From before the exchange to after it, with small steps that fall elsewhere each time.
+        // The save comes before, during or after the exchange, with small steps that differ in each round.
         let distance = usual.mul_f64(0.2 + 1.3 * (round as f64 * 0.618_034).fract());
         while start.elapsed() < distance {
             std::hint::spin_loop();
@@ -377,17 +380,18 @@ fn two_saves_by_rename_are_never_lost_to_an_edit() {
     saves_are_kept(Saver::RenameTwice, rounds(500, 100_000), 0);
 }
 
-/// A program whose open has found the old file, but has not got to the lease when that is returned, writes into a file
-/// that has lost its name. On a busy machine that is about one save in ten thousand; without leases it is one in twenty.
+/// A program whose open has found the old file, but has not reached the lease when it is released, writes into a file
+/// that no longer has a name. On a busy machine that is about one save in ten thousand; without leases it is one in
+/// twenty.
 const IN_PLACE: usize = 1;
 
 #[test]
-fn a_save_in_place_is_hardly_ever_lost_to_an_edit() {
+fn a_save_in_place_is_almost_never_lost_to_an_edit() {
     saves_are_kept(Saver::InPlace, rounds(300, 20_000), IN_PLACE);
 }
 
 #[test]
-fn a_save_that_empties_the_file_first_is_hardly_ever_lost_to_an_edit() {
+fn a_save_that_truncates_the_file_first_is_almost_never_lost_to_an_edit() {
     saves_are_kept(Saver::Truncate, rounds(300, 20_000), IN_PLACE);
 }
 

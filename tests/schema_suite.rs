@@ -1,4 +1,4 @@
-//! The official JSON Schema test suite for draft 2020-12, judged through `validate_asset`.
+//! The official JSON Schema test suite for draft 2020-12, run through `validate_asset`.
 
 use std::{
     fs,
@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 
 use crate::support::{Setup, request};
 
-/// Files of the suite that test what this server does otherwise, on purpose.
-const NOT_FOR_US: &[(&str, &str)] =
+/// Files of the suite that test what this server does differently by design.
+const DIFFERENT_BY_DESIGN: &[(&str, &str)] =
     &[("format.json", "formats are asserted here, and tested by optional/format")];
 
-/// Groups that reach a file by a web address other than its `$id`. Here a file is known by its `$id` or by
-/// its place in the folder; nothing has a web address.
+/// Groups that refer to a file by a web address other than its `$id`. Here a file is identified by its `$id` or by its
+/// path in the folder; none has a web address.
 const FETCHED_BY_ADDRESS: &[&str] = &[
     "remote HTTP ref with different $id",
     "remote HTTP ref with nested absolute ref",
     "remote HTTP ref with different URN $id",
 ];
 
-/// Files of the suite that ask for what a default validator need not do.
-const OPTIONAL_LEFT_OUT: &[&str] = &[
+/// Files of the suite that test what a validator need not do by default.
+const OPTIONAL_EXCLUDED: &[&str] = &[
     "bignum.json",
     "cross-draft.json",
     "dependencies-compatibility.json",
@@ -53,7 +53,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().expect("a name").to_string_lossy().into_owned()
 }
 
-/// The suite's remotes lie on a web server that does not exist: each gets its address as its `$id`.
+/// The remotes of the suite are on a web server that does not exist: each gets its address as its `$id`.
 fn write_remotes(from: &Path, to: &Path, address: &str) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder") {
@@ -72,7 +72,7 @@ fn write_remotes(from: &Path, to: &Path, address: &str) {
     }
 }
 
-/// Runs one group and tells the tests that came out otherwise.
+/// Runs one group. Returns the number of tests and those with another verdict.
 fn run_group(group: &Value, remotes: &Path) -> (usize, Vec<String>) {
     let setup = Setup::new();
     let schemas = setup.path("schemas");
@@ -102,7 +102,7 @@ fn run_group(group: &Value, remotes: &Path) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn the_official_suite_agrees_with_every_verdict() {
+fn every_verdict_agrees_with_the_official_suite() {
     let tests = suite().join("tests/draft2020-12");
     let remotes = tempfile::tempdir().expect("a folder");
     write_remotes(
@@ -111,9 +111,9 @@ fn the_official_suite_agrees_with_every_verdict() {
         "http://localhost:1234/draft2020-12",
     );
     let mut files = json_files(&tests);
-    files.retain(|path| !NOT_FOR_US.iter().any(|(name, _)| *name == file_name(path)));
+    files.retain(|path| !DIFFERENT_BY_DESIGN.iter().any(|(name, _)| *name == file_name(path)));
     let mut optional = json_files(&tests.join("optional"));
-    optional.retain(|path| !OPTIONAL_LEFT_OUT.contains(&file_name(path).as_str()));
+    optional.retain(|path| !OPTIONAL_EXCLUDED.contains(&file_name(path).as_str()));
     files.extend(optional);
     files.extend(json_files(&tests.join("optional/format")));
     let groups: Vec<(String, Value)> = files

@@ -1,4 +1,4 @@
-//! Scopes: what a client may do where, and what nobody may change.
+//! Scopes: what a client may do on which paths, and what no client may change.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, Setup, data, http::initialize, pintle, run, wait_until};
 
-/// A workspace with a file in each of some folders.
+/// A workspace with a file in each of several folders.
 fn setup() -> Setup {
     let setup = Setup::new();
     let root = setup.path("root");
@@ -54,7 +54,7 @@ fn reads(path: &str) -> Vec<(&'static str, Value)> {
     vec![("text.read", json!({"path": path})), ("file.read", json!({"path": path}))]
 }
 
-/// Asserts that a call is refused for want of a scope, and that it is named.
+/// Asserts that a call is refused because this scope is missing, and that the error names it.
 fn assert_forbidden(server: &mut Server, (tool, arguments): (&str, Value), scope: &str) {
     let frame = server.call(tool, arguments.clone());
     let error = &frame["error"]["data"];
@@ -71,7 +71,7 @@ fn is_allowed(server: &mut Server, tool: &str, arguments: Value) -> bool {
 }
 
 #[test]
-fn a_scope_covers_what_it_says_and_nothing_more() {
+fn a_scope_covers_its_paths_and_nothing_more() {
     for (scope, path, may_read, may_write) in [
         ("read:/", "top.txt", true, false),
         ("read:/", "p/sub/er/deeper.txt", true, false),
@@ -104,7 +104,7 @@ fn a_scope_covers_what_it_says_and_nothing_more() {
             assert_eq!(is_allowed(&mut server, tool, arguments), may_read, "{scope}: {tool} {path}");
         }
         for (tool, arguments) in mutations(path) {
-            // The other end of a move needs the scope as well; it lies in the same folder.
+            // The other end of a move needs the scope as well. It is in the same folder.
             if tool == "file.move" && scope == "read:/p/in.txt" {
                 continue;
             }
@@ -115,7 +115,7 @@ fn a_scope_covers_what_it_says_and_nothing_more() {
 }
 
 #[test]
-fn what_is_refused_names_the_scope_and_changes_nothing() {
+fn a_refusal_names_the_scope_and_changes_nothing() {
     let mut server = scoped(setup(), ["read:/p/"]);
     for call in reads("q/out.txt") {
         assert_forbidden(&mut server, call, "read:/q/out.txt");
@@ -123,7 +123,7 @@ fn what_is_refused_names_the_scope_and_changes_nothing() {
     for call in mutations("p/in.txt") {
         assert_forbidden(&mut server, call, "write:/p/in.txt");
     }
-    // Whether something is there is not told.
+    // The error does not reveal whether the file exists.
     for call in reads("q/missing") {
         assert_forbidden(&mut server, call, "read:/q/missing");
     }
@@ -169,7 +169,7 @@ fn scopes_come_from_flags_or_the_environment_or_the_file_in_that_order() {
         (in_file(), [false, true, true]),
         (in_file().env("PINTLE_SCOPE", "read:/q/"), [false, false, true]),
         (in_file().args(["--scope", "read:/p/"]), [false, true, false]),
-        // An empty variable is as good as none.
+        // An empty variable counts as unset.
         (in_file().env("PINTLE_SCOPE", ""), [false, true, true]),
     ];
     for (number, (setup, expected)) in starts.into_iter().enumerate() {
@@ -180,7 +180,7 @@ fn scopes_come_from_flags_or_the_environment_or_the_file_in_that_order() {
 }
 
 #[test]
-fn a_scope_that_makes_no_sense_stops_the_start_and_is_named() {
+fn an_invalid_scope_stops_the_start_and_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let started = |prepare: &dyn Fn(&mut std::process::Command)| {
         let mut command = pintle();
@@ -252,7 +252,7 @@ fn linked() -> Setup {
 }
 
 #[test]
-fn a_link_carries_nobody_out_of_scope() {
+fn a_link_does_not_lead_out_of_scope() {
     let mut server = scoped(linked(), ["write:/p/"]);
     for path in ["p/file", "p/folder/out.txt", "p/twice", "p/root/q/out.txt"] {
         for call in reads(path) {
@@ -273,13 +273,13 @@ fn a_link_carries_nobody_out_of_scope() {
     assert_forbidden(&mut server, create("p/root/new/deep"), "write:/new/deep");
     let into = ("file.move", json!({"path": "p/in.txt", "hash": HASH, "to": "p/folder/in.txt"}));
     assert_forbidden(&mut server, into, "write:/q/in.txt");
-    // The name that was given counts, too.
+    // The path as given needs the scope, too.
     for path in ["q/back", "q/back_folder/in.txt"] {
         for call in reads(path) {
             assert_forbidden(&mut server, call, &format!("read:/{path}"));
         }
     }
-    // Back inside is inside.
+    // A link from outside the scope back into it is allowed.
     assert!(is_allowed(&mut server, "text.read", json!({"path": "p/root/p/in.txt"})));
     assert!(is_allowed(&mut server, "text.read", json!({"path": "p/near"})));
     let root = server.path("root");
@@ -290,7 +290,7 @@ fn a_link_carries_nobody_out_of_scope() {
 }
 
 #[test]
-fn a_list_does_not_tell_what_a_link_out_of_scope_leads_to() {
+fn a_list_does_not_reveal_the_target_of_a_link_out_of_scope() {
     let mut server = scoped(linked(), ["read:/p/"]);
     let listed = server.result("file.list", json!({"path": "p"}));
     let expected = json!([
@@ -306,7 +306,7 @@ fn a_list_does_not_tell_what_a_link_out_of_scope_leads_to() {
     ]);
     assert_eq!(listed["entries"], expected);
     server.finish();
-    // To whom may read both, a link is what it leads to.
+    // For a caller that may read both, a link is listed as its target.
     let mut server = scoped(linked(), ["read:/"]);
     let listed = server.result("file.list", json!({"path": "p"}));
     let folder = json!({"name": "folder", "type": "folder", "size": 0});
@@ -315,7 +315,7 @@ fn a_list_does_not_tell_what_a_link_out_of_scope_leads_to() {
 }
 
 #[test]
-fn a_link_out_of_scope_does_not_tell_a_folder_from_a_file() {
+fn a_link_out_of_scope_does_not_reveal_whether_it_leads_to_a_folder_or_a_file() {
     let mut server = scoped(linked(), ["write:/p/"]);
     for (tool, arguments) in [
         ("text.read", json!({"path": "p/folder/folder"})),
@@ -330,19 +330,19 @@ fn a_link_out_of_scope_does_not_tell_a_folder_from_a_file() {
 }
 
 #[test]
-fn a_link_out_of_scope_does_not_tell_what_is_missing_there() {
+fn a_link_out_of_scope_does_not_reveal_whether_a_file_exists() {
     let mut server = scoped(linked(), ["read:/p/"]);
     let mut answers = ["p/folder/out.txt", "p/folder/missing"].map(|path| {
         let frame = server.call("text.read", json!({"path": path}));
         frame["error"]["data"]["code"].clone()
     });
     answers.sort_by_key(Value::to_string);
-    assert_eq!(answers[0], answers[1], "whether a file is there can be told");
+    assert_eq!(answers[0], answers[1], "the answers reveal whether a file exists");
     server.finish();
 }
 
 #[test]
-fn resources_and_completions_are_cut_to_the_scope() {
+fn resources_and_completions_are_limited_to_the_scope() {
     let mut server = scoped(linked(), ["read:/p/"]);
     server.send(&initialize("2025-11-25"));
     server.frame();
@@ -388,14 +388,14 @@ fn scopes_hold_over_http_as_well() {
     assert_eq!(answer.message()["error"]["data"]["code"], json!("FORBIDDEN"));
 }
 
-/// Calls without a scope over MCP: tools and resources, and the scope that each needs.
+/// Calls over MCP whose scope is missing: tools and resources, and the scope that each needs.
 fn forbidden_requests() -> Vec<(&'static str, Value, &'static str)> {
     let call = |tool: &str, arguments: Value| json!({"name": tool, "arguments": arguments});
     vec![
         ("tools/call", call("text.read", json!({"path": "q/out.txt"})), "read:/q/out.txt"),
         ("tools/call", call("file.create", json!({"path": "p/new", "content": ""})), "write:/p/new"),
         ("tools/call", call("populate_backend", json!({"asset": {}})), "assets:publish"),
-        // Only the link's target is out of scope, which is known once the link was followed.
+        // Only the link's target is out of scope, which is known only after the link was resolved.
         ("tools/call", call("text.read", json!({"path": "p/file"})), "read:/q/out.txt"),
         ("resources/read", json!({"uri": "list://q"}), "read:/q"),
         ("resources/read", json!({"uri": "list://%71"}), "read:/q"),
@@ -404,7 +404,7 @@ fn forbidden_requests() -> Vec<(&'static str, Value, &'static str)> {
 }
 
 #[test]
-fn a_missing_scope_is_403_on_every_http_address_and_the_session_goes_on() {
+fn a_missing_scope_is_403_on_every_http_path_and_the_session_stays_open() {
     let server = linked().http().args(["--scope", "read:/p/", "--backend-url", "http://127.0.0.1:9"]).start();
     let mut alone = server.connect();
     let mut sessions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -437,7 +437,7 @@ fn a_missing_scope_is_403_on_every_http_address_and_the_session_goes_on() {
         assert_eq!(answer.status, 200, "{version}: {answer:?}");
         assert_eq!(answer.result()["structuredContent"]["content"], json!("text\n"), "{version}: {answer:?}");
     }
-    // What nobody may change is no question of scopes: the tool says so itself.
+    // A path that no client may change does not depend on scopes: the tool refuses it.
     let server = setup().http().start();
     let create = json!({"name": "file.create", "arguments": {"path": "pintle.toml", "content": ""}});
     let answer = server.connect().modern(json!(1), "tools/call", create);
@@ -445,7 +445,7 @@ fn a_missing_scope_is_403_on_every_http_address_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_missing_scope_is_403_also_while_no_slot_and_no_place_in_the_queue_is_free() {
+fn a_missing_scope_is_403_also_while_all_slots_and_the_queue_are_full() {
     let setup = linked().arg("--fixtures").http().args(["--running", "1", "--waiting", "0"]);
     let server = setup.args(["--scope", "read:/p/"]).start();
     let mut busy = server.connect();
@@ -454,7 +454,7 @@ fn a_missing_scope_is_403_also_while_no_slot_and_no_place_in_the_queue_is_free()
     wait_until("the slot is taken", || server.metric("pintle_calls_running") == 1);
     let mut session = server.session("2025-11-25");
     let mut alone = server.connect();
-    // The target of a link is looked at by a call that runs, so it needs a slot.
+    // Only a running call resolves a link, so it needs a slot.
     let requests =
         forbidden_requests().into_iter().filter(|(_, params, _)| !params.to_string().contains("p/file"));
     for (method, params, _) in requests {
@@ -468,7 +468,7 @@ fn a_missing_scope_is_403_also_while_no_slot_and_no_place_in_the_queue_is_free()
 }
 
 #[test]
-fn on_a_pipe_a_missing_scope_stays_a_failure_of_the_tool() {
+fn on_a_pipe_a_missing_scope_is_a_failure_of_the_tool() {
     let mut server = scoped(linked(), ["read:/p/"]);
     server.send(&initialize("2025-11-25"));
     server.frame();
@@ -503,7 +503,7 @@ fn assets_have_scopes_of_their_own() {
     for scope in ["write:/", "assets:read"] {
         let mut server = start(scope);
         assert_forbidden(&mut server, publish(), "assets:publish");
-        // Looking and checking needs none.
+        // Listing and validating need no scope.
         assert_eq!(server.result("list_schemas", json!({}))["ok"], json!(true));
         let verdict = server.result("validate_asset", json!({"asset": {}, "schema": "lamp"}));
         assert_eq!(verdict["ok"], json!(false));
@@ -518,14 +518,14 @@ fn assets_have_scopes_of_their_own() {
         assert_eq!(frame["error"]["data"]["details"]["scope"], json!("assets:read"), "{frame}");
     }
     server.finish();
-    // With the scope it is the backend that does not answer.
+    // With the scope, the backend is called and does not answer.
     let mut server = start("assets:read");
     let frame = server.call("resources/read", json!({"uri": "asset://x"}));
     assert!(frame.get("error").is_some() && frame["error"]["code"] != json!(403), "{frame}");
     server.finish();
 }
 
-/// Asserts that nothing can be changed there, in any way, by a caller who may do everything.
+/// Asserts that a caller with all scopes cannot change these paths in any way.
 fn assert_read_only(server: &mut Server, paths: &[&str]) {
     for path in paths {
         let is_there = server.call("text.read", json!({"path": path})).get("result").is_some();
@@ -535,7 +535,7 @@ fn assert_read_only(server: &mut Server, paths: &[&str]) {
             let frame = server.call(tool, arguments.clone());
             let error = &frame["error"]["data"];
             let puts = tool == "file.create" || arguments["to"] == json!(path);
-            // What is not there can be refused for that as well.
+            // A missing file can also be refused as missing.
             if !is_there && !puts && error["code"] == json!("NOT_FOUND") {
                 continue;
             }
@@ -547,7 +547,7 @@ fn assert_read_only(server: &mut Server, paths: &[&str]) {
 }
 
 #[test]
-fn the_configuration_is_read_only_also_through_links_and_before_it_is_there() {
+fn the_configuration_is_read_only_also_through_links_and_before_it_exists() {
     for is_there in [true, false] {
         let setup = setup();
         let root = setup.path("root");
@@ -563,7 +563,7 @@ fn the_configuration_is_read_only_also_through_links_and_before_it_is_there() {
         assert_read_only(&mut server, &paths);
         let found = server.call("text.read", json!({"path": "pintle.toml"}));
         assert_eq!(found.get("result").is_some(), is_there, "it may be read: {found}");
-        // What only has the same name somewhere else is a file like any other.
+        // A file with the same name elsewhere is an ordinary file.
         server.result("file.create", json!({"path": "p/pintle.toml", "content": ""}));
         let there = fs::read_to_string(root.join("pintle.toml"));
         assert_eq!(there.ok().as_deref(), is_there.then_some("running = 4\n"));
@@ -583,7 +583,7 @@ fn a_link_to_the_configuration_changes_nothing() {
     let read = server.result("text.read", json!({"path": "p/config"}));
     let arguments = json!({"path": "p/config", "hash": read["hash"], "content": "x"});
     assert_eq!(server.error("text.append", arguments)["code"], json!("FORBIDDEN"));
-    // Another name of the same file is edited alone.
+    // An edit of a hard link to the same file changes only that name.
     let arguments = json!({"path": "p/other_name", "hash": read["hash"], "content": "x"});
     server.result("text.append", arguments);
     assert_eq!(fs::read_to_string(root.join("pintle.toml")).expect("reads"), "running = 4\n");
@@ -613,7 +613,7 @@ fn the_configuration_that_was_named_and_its_target_are_read_only() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_does_not_let_the_configuration_be_made() {
+fn the_configuration_cannot_be_created_through_a_dangling_link() {
     let setup = setup();
     symlink("p/real.toml", setup.path("root/pintle.toml")).expect("a link");
     let mut server = setup.start();
@@ -655,7 +655,7 @@ fn the_schemas_in_use_are_read_only_also_through_links() {
         let arguments = json!({"path": "link/lamp.schema.json", "hash": read["hash"]});
         assert_eq!(server.error("file.remove", arguments)["code"], json!("FORBIDDEN"));
         assert_eq!(fs::read_dir(root.join(folder)).expect("lists").count(), 1);
-        // Beside them all is as ever.
+        // Files next to them can still be changed.
         server.result("file.create", json!({"path": format!("{folder}-not"), "content": ""}));
         server.finish();
     }

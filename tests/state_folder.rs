@@ -1,4 +1,4 @@
-//! The state folder: nobody but its owner reads what lies there.
+//! The state folder: only its owner can read its files.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::{Setup, pintle, run};
 
-/// A root with one file, and a state folder beside it.
+/// A root with one file and a state folder next to it.
 struct Workspace {
     folder: TempDir,
 }
@@ -40,7 +40,7 @@ impl Workspace {
         assert_eq!(code, Some(0), "{stderr}");
     }
 
-    /// As an earlier version left it.
+    /// Sets the modes that an earlier version used.
     fn open_to_others(&self) {
         for path in below(&self.state()).into_iter().chain([self.state()]) {
             set_mode(&path, if path.is_dir() { 0o755 } else { 0o644 });
@@ -88,7 +88,7 @@ fn a_state_folder_that_others_can_read_is_corrected_by_every_command_that_uses_i
         command_line.env("MCP_READY_FILE", workspace.folder.path().join("ready"));
         let (code, _, stderr) = run(&mut command_line, b"");
         assert_eq!(code, Some(0), "{command:?}: {stderr}");
-        // What a build writes anew is private, too, by whoever writes it.
+        // New files of a build are private, too, whichever command writes them.
         if command[0] != "index" {
             workspace.assert_private(command[0]);
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     commands::{shell, with_tools},
-    commands_end::{marker, processes, until_gone},
+    commands_end::{marker, processes, wait_until_ended},
     support::{
         Server,
         http::{Client, initialize, modern},
@@ -17,7 +17,7 @@ use crate::{
 
 const LEGACY: &str = "2025-11-25";
 
-/// A command that says that it has begun, and ends with a result once there is the file `go` in the root.
+/// A command that reports that it has begun and ends with a result when the file `go` exists in the root.
 fn gate() -> String {
     shell("echo begun >&2; while [ ! -e go ]; do sleep 0.02; done; echo done")
 }
@@ -31,12 +31,12 @@ fn open_gate(server: &Server) {
     fs::write(server.path("root/go"), "").expect("writes");
 }
 
-fn until_begun(server: &Server) {
+fn wait_until_begun(server: &Server) {
     let ready: PathBuf = server.path("root/ready");
     wait_until("the command runs", || ready.exists());
 }
 
-/// Params with the declaration that the client knows tasks.
+/// Params that declare that the client supports tasks.
 fn declaring(mut params: Value) -> Value {
     let extensions = json!({"io.modelcontextprotocol/tasks": {}});
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"extensions": extensions});
@@ -47,27 +47,27 @@ fn call(name: &str) -> Value {
     json!({"name": name, "arguments": {}})
 }
 
-/// A question about a task in 2026-07-28, over a connection of its own.
+/// A request about a task in 2026-07-28, on its own connection.
 fn ask(server: &Server, method: &str, id: &str) -> Value {
     server.connect().modern(json!(1), method, declaring(json!({"taskId": id}))).message()
 }
 
-/// The id of the task that a call becomes in 2026-07-28. The connection is closed as soon as it is known.
+/// The id of the task that a call becomes in 2026-07-28. The connection is closed as soon as the id is known.
 fn task_of(server: &Server, tool: &str) -> String {
     let mut client = server.connect();
     let created = client.modern(json!(1), "tools/call", declaring(call(tool))).result();
-    client.leave();
+    client.disconnect();
     assert_eq!(created["resultType"], json!("task"), "{created}");
     assert_eq!((&created["status"], &created["ttlMs"]), (&json!("working"), &json!(3_600_000)), "{created}");
     created["taskId"].as_str().expect("an id").to_owned()
 }
 
-/// The records of calls of a tool.
+/// The log records of the calls of a tool.
 fn records_of(server: &Server, count: usize, tool: &str) -> Vec<Value> {
     server.records_of(count, |record| record["method"] == tool)
 }
 
-/// A way to speak 2025-11-25.
+/// A client of 2025-11-25, on a pipe or in a session.
 enum Legacy {
     Pipe,
     Session(Client),
@@ -120,7 +120,7 @@ fn legacy_on_pipe(server: &mut Server) -> Legacy {
 }
 
 #[test]
-fn a_long_call_becomes_a_task_that_outlives_its_connection_and_is_asked_for_on_another() {
+fn a_long_call_becomes_a_task_that_outlives_its_connection_and_can_be_polled_on_another() {
     let server = with_tools([("gate", &gate())]).http().start();
     let discovered = server.connect().modern(json!(1), "server/discover", json!({})).result();
     let extensions = &discovered["capabilities"]["extensions"];
@@ -159,7 +159,7 @@ fn cancelling_a_task_kills_its_command() {
     let task = ask(&server, "tasks/get", &id)["result"].clone();
     assert_eq!(task["status"], json!("cancelled"), "{task}");
     assert!(task.get("result").is_none() && task.get("error").is_none(), "{task}");
-    until_gone(&marker);
+    wait_until_ended(&marker);
     let records = records_of(&server, 1, "endless");
     assert_eq!((records.len(), &records[0]["error"]), (1, &json!("CANCELLED")), "{records:?}");
 }
@@ -183,7 +183,7 @@ fn a_client_that_does_not_declare_tasks_gets_a_plain_result_and_no_answers_about
 }
 
 #[test]
-fn a_task_that_is_asked_for_lives_and_ends_as_2025_11_25_has_it_on_pipes_and_in_sessions() {
+fn a_requested_task_follows_the_rules_of_2025_11_25_on_pipes_and_in_sessions() {
     for is_http in [false, true] {
         let fails = shell("exit 3");
         let setup = with_tools([("gate", &gate()), ("fails", &fails)]);
@@ -206,7 +206,7 @@ fn a_task_that_is_asked_for_lives_and_ends_as_2025_11_25_has_it_on_pipes_and_in_
         let id = task["taskId"].clone();
         let listed = client.ask(&mut server, "tasks/list", json!({}));
         assert_eq!(listed["result"]["tasks"][0]["taskId"], id, "{listed}");
-        // The result is waited for.
+        // The request for the result waits.
         client.send(&mut server, 7, "tasks/result", json!({"taskId": id}));
         open_gate(&server);
         let reply = client.reply(&server);
@@ -225,14 +225,14 @@ fn a_task_that_is_asked_for_lives_and_ends_as_2025_11_25_has_it_on_pipes_and_in_
         let late = client.ask(&mut server, "tasks/cancel", json!({"taskId": id}));
         assert_eq!(late["error"]["code"], json!(-32602), "{late}");
 
-        // A failure of the tool is one of the task.
+        // If the tool fails, the task fails.
         let failing = client.task(&mut server, "fails", json!({}))["taskId"].clone();
         let result = client.ask(&mut server, "tasks/result", json!({"taskId": failing}));
         assert_eq!(result["result"]["isError"], json!(true), "{result}");
         let state = client.ask(&mut server, "tasks/get", json!({"taskId": failing}));
         assert_eq!(state["result"]["status"], json!("failed"), "{state}");
 
-        // What cannot be a task is refused, and so is nonsense.
+        // A tool that cannot be a task is refused, and so is an invalid time to live.
         for (tool, task, code) in [("text_read", json!({}), -32601), ("gate", json!({"ttl": -1}), -32602)] {
             let mut params = call(tool);
             params["task"] = task;
@@ -249,15 +249,15 @@ fn a_task_that_is_asked_for_lives_and_ends_as_2025_11_25_has_it_on_pipes_and_in_
 }
 
 #[test]
-fn a_task_that_is_cancelled_says_so_at_once_and_its_result_is_the_cancel() {
+fn a_cancelled_task_has_that_status_at_once_and_its_result_is_the_cancel() {
     let marker = marker();
     let mut server = with_tools([("endless", &endless(&marker))]).start();
     let mut client = legacy_on_pipe(&mut server);
     let id = client.task(&mut server, "endless", json!({}))["taskId"].clone();
-    until_begun(&server);
+    wait_until_begun(&server);
     let cancelled = client.ask(&mut server, "tasks/cancel", json!({"taskId": id}));
     assert_eq!(cancelled["result"]["status"], json!("cancelled"), "{cancelled}");
-    until_gone(&marker);
+    wait_until_ended(&marker);
     let result = client.ask(&mut server, "tasks/result", json!({"taskId": id}));
     let text = result["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(text.contains("CANCELLED"), "{result}");
@@ -278,7 +278,7 @@ fn a_task_expires_and_is_cancelled_if_it_still_runs() {
             state["error"]["code"] == json!(-32602)
         });
     }
-    until_gone(&marker);
+    wait_until_ended(&marker);
     let listed = client.ask(&mut server, "tasks/list", json!({}));
     assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
     let records = records_of(&server, 1, "endless");
@@ -308,9 +308,9 @@ fn the_end_of_a_pipe_s_input_cancels_its_tasks() {
     let mut server = with_tools([("endless", &endless(&marker))]).start();
     let mut client = legacy_on_pipe(&mut server);
     client.task(&mut server, "endless", json!({}));
-    until_begun(&server);
+    wait_until_begun(&server);
     let log = server.finish();
-    until_gone(&marker);
+    wait_until_ended(&marker);
     let records: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let calls: Vec<_> = records.iter().filter(|record| record["method"] == "endless").collect();
     assert_eq!(calls.len(), 1, "{log}");
@@ -328,19 +328,19 @@ fn a_server_that_stops_lets_tasks_end_within_the_drain_and_cancels_them_after_it
         let mut client = Legacy::open(&mut server, is_http).0;
         client.task(&mut server, "gate", json!({}));
         client.task(&mut server, "endless", json!({}));
-        until_begun(&server);
+        wait_until_begun(&server);
         server.signal(Signal::TERM);
         open_gate(&server);
         assert_eq!(records_of(&server, 1, "gate")[0]["status"], json!("ok"));
         assert!(server.is_running());
         assert_eq!(server.wait().code(), Some(0));
         assert_eq!(records_of(&server, 1, "endless")[0]["error"], json!("CANCELLED"));
-        until_gone(&marker);
+        wait_until_ended(&marker);
     }
 }
 
 #[test]
-fn a_caller_has_at_most_64_tasks_and_those_that_ended_make_way() {
+fn a_caller_has_at_most_64_tasks_and_ended_ones_are_evicted() {
     let mut server = with_tools([("gate", &gate())]).start();
     let mut client = legacy_on_pipe(&mut server);
     for _ in 0..64 {
@@ -417,7 +417,7 @@ fn a_ping_and_a_cancel_do_not_wait_behind_requests_that_wait_for_results() {
     }
     client.send(&mut server, 2, "ping", json!({}));
     client.send(&mut server, 3, "tasks/cancel", json!({"taskId": task["taskId"]}));
-    // Nobody ends the task but the cancel, so it was read although all those before it wait.
+    // Only the cancel ends the task, so it was read although all requests before it wait.
     let (mut refused, mut pongs, mut cancels) = (0, 0, 0);
     for _ in 0..402 {
         let reply = server.frame();
@@ -429,7 +429,7 @@ fn a_ping_and_a_cancel_do_not_wait_behind_requests_that_wait_for_results() {
     }
     assert_eq!((pongs, cancels), (1, 1));
     assert!(refused > 0, "only so many requests may wait for results");
-    until_gone(&marker);
+    wait_until_ended(&marker);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What people see on a terminal: text from files never controls it.
+//! Output on a terminal: text from files never controls the terminal.
 
 use std::{
     fs::{self, File},
@@ -14,13 +14,13 @@ use rustix::{
 };
 use tempfile::TempDir;
 
-use crate::support::{PATIENCE, pintle, run};
+use crate::support::{TEST_TIMEOUT, pintle, run};
 
-/// Sets the title, clears the screen; the same with the one-byte form; reorders the rest.
+/// A text that sets the title, clears the screen, clears it again with the one-byte form, and reorders the rest.
 const EVIL: &str = "evil\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\u{202e}end";
 const SHOWN: &str = r"evil\x1b]0;owned\x07\x1b[2J\u{9b}2J\u{202e}end";
 
-/// A terminal, and the name by which others open it.
+/// A terminal and the path by which other processes open it.
 fn open_terminal() -> (OwnedFd, String) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("a terminal");
@@ -28,17 +28,17 @@ fn open_terminal() -> (OwnedFd, String) {
     (ours, name)
 }
 
-/// Runs a command with a terminal as its standard output and error, and gives what that was sent.
+/// Runs a command with a terminal as its standard output and error. Returns what was written to it.
 fn on_terminal(command: &mut Command) -> String {
     let (ours, name) = open_terminal();
     let theirs = || OwnedFd::from(File::options().read(true).write(true).open(&name).expect("opens"));
     let mut child = command.stdin(Stdio::null()).stdout(theirs()).stderr(theirs()).spawn().expect("starts");
-    // The command keeps these open for another run.
+    // `Command` would keep these open for another run.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut sent = Vec::new();
     let mut buffer = [0; 4096];
     let mut ours = File::from(ours);
-    // A terminal that nobody else has open gives an error instead of an end.
+    // A terminal that no other process has open returns an error instead of an end of file.
     while let Ok(count @ 1..) = ours.read(&mut buffer) {
         sent.extend_from_slice(&buffer[..count]);
     }
@@ -46,7 +46,7 @@ fn on_terminal(command: &mut Command) -> String {
     String::from_utf8_lossy(&sent).into_owned()
 }
 
-/// A server on a terminal of its own, which has its standard input, output and error.
+/// A server on its own terminal, which is its standard input, output and error.
 struct Watched {
     child: Child,
     terminal: File,
@@ -64,12 +64,12 @@ impl Watched {
         Self { child, terminal: File::from(ours), sent: String::new(), _folder: folder }
     }
 
-    /// Reads on until a text is there, and gives all that was sent so far.
+    /// Reads until a text has been written. Returns everything that was written so far.
     fn wait_for(&mut self, text: &str) -> &str {
         let mut buffer = [0; 4096];
         while !self.sent.contains(text) {
-            let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
-            let ready = poll(&mut [PollFd::new(&self.terminal, PollFlags::IN)], Some(&patience));
+            let timeout = Timespec { tv_sec: TEST_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
+            let ready = poll(&mut [PollFd::new(&self.terminal, PollFlags::IN)], Some(&timeout));
             let count = match ready {
                 Ok(1..) => self.terminal.read(&mut buffer).unwrap_or(0),
                 _ => 0,
@@ -85,12 +85,12 @@ impl Watched {
         self.terminal.write_all(format!("{line}\n").as_bytes()).expect("writes");
     }
 
-    /// Presses Ctrl-C's signal, and waits for a clean end.
+    /// Sends the signal of Ctrl-C and waits for a clean end.
     fn end(mut self) -> String {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is there");
         let mut rest = Vec::new();
-        // A terminal that nobody else has open gives an error instead of an end.
+        // A terminal that no other process has open returns an error instead of an end of file.
         let _ = self.terminal.read_to_end(&mut rest);
         assert_eq!(self.child.wait().expect("ends").code(), Some(0), "{}", self.sent);
         format!("{}{}", self.sent, String::from_utf8_lossy(&rest))
@@ -104,7 +104,7 @@ impl Drop for Watched {
     }
 }
 
-/// The text without the colours that Pintle itself puts in.
+/// The text without the colours that Pintle adds.
 fn without_colors(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -129,7 +129,7 @@ fn assert_harmless(text: &str, what: &str) {
     assert!(!plain.contains(is_harmful), "{what}: {plain:?}");
 }
 
-/// A root with a file whose name and content are evil, and its index.
+/// A root with a file whose name and content have control sequences, and its index.
 fn workspace() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("root");
@@ -208,7 +208,7 @@ fn named_root() -> TempDir {
     folder
 }
 
-/// The JSON object that stands in a text.
+/// The JSON object in a text.
 fn configuration(text: &str) -> serde_json::Value {
     let start = text.find("{\r\n").expect("an object");
     let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter();
@@ -285,7 +285,7 @@ fn an_http_server_on_a_terminal_shows_its_address() {
 }
 
 #[test]
-fn there_are_no_colours_where_none_are_wanted() {
+fn there_are_no_colours_if_a_setting_disables_them() {
     for environment in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let mut server = Watched::start(named_root(), &["serve"], &[environment]);
         let sent = server.wait_for("mcp:ready mode=stdio").to_owned();
@@ -299,7 +299,7 @@ fn there_are_no_colours_where_none_are_wanted() {
 }
 
 #[test]
-fn a_client_that_shows_standard_error_on_a_terminal_gets_the_log_as_it_was() {
+fn a_client_that_shows_standard_error_on_a_terminal_gets_the_plain_log() {
     let folder = named_root();
     let mut serve = command(folder.path(), &["serve"]);
     serve.env("MCP_READY_FILE", folder.path().join("ready"));
@@ -322,7 +322,7 @@ fn the_list_of_tools_breaks_between_words() {
     let lines: Vec<&str> = sent.lines().map(str::trim_end).collect();
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{sent}");
     assert!(lines.iter().any(|line| line.trim_start().starts_with("text.replace ")), "{sent}");
-    // Put together again, each description is the one that a pipe gets.
+    // When its lines are joined, each description is the one that a pipe gets.
     let joined = lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, piped, _) = run(&mut command(folder.path(), &["tools"]), b"");
     let first = piped.lines().find(|line| line.starts_with("check_status")).expect("a line");

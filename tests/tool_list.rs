@@ -1,10 +1,10 @@
-//! The list of tools that a client is shown, and the form in which it gets results.
+//! The list of tools that a client receives, and the form of its results.
 
 use serde_json::{Value, json};
 
 use crate::support::{Server, Setup, data, http::modern, request};
 
-/// Shakes hands under a name, and gives the result of the handshake.
+/// Makes a handshake under this name and returns its result.
 fn initialize(server: &mut Server, client: &str) -> Value {
     let client = json!({"name": client, "version": "1"});
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
@@ -81,7 +81,7 @@ fn names_have_underscores_unless_dots_are_asked_for_and_both_are_called() {
         assert_eq!(frame["result"]["structuredContent"]["content"], json!("one\n"), "{frame}");
         assert_eq!(server.result(name, json!({"path": "a.txt"}))["content"], json!("one\n"));
     }
-    // Those who do not speak MCP see the canonical names, and the log has them.
+    // Clients that do not speak MCP see the canonical names, and the log has them.
     let discovered = server.result("mcp.discover", json!({}));
     assert!(names(discovered["tools"].as_array().expect("tools")).contains(&"text.read"));
     assert!(server.records(5).iter().any(|record| record["method"] == json!("text.read")));
@@ -98,12 +98,12 @@ fn assets_are_listed_when_there_is_something_to_work_on_and_can_always_be_called
     let all = server.result("mcp.discover", json!({}));
     assert_eq!(all["tools"].as_array().map(Vec::len), Some(22));
     server.finish();
-    let whole = sorted(&[&FILES, &SEARCH, &ALWAYS, &ASSETS]);
-    assert_eq!(names(&listed(Setup::assets())), whole);
+    let complete = sorted(&[&FILES, &SEARCH, &ALWAYS, &ASSETS]);
+    assert_eq!(names(&listed(Setup::assets())), complete);
     let with_backend = Setup::new().args(["--backend-url", "http://127.0.0.1:9"]);
-    assert_eq!(names(&listed(with_backend)), whole);
+    assert_eq!(names(&listed(with_backend)), complete);
     let bound = Setup::new().env("SYN_SCHEMAS_DIR", data().join("schemas"));
-    assert_eq!(names(&listed(bound)), whole);
+    assert_eq!(names(&listed(bound)), complete);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn tools_that_the_scopes_can_never_use_are_not_listed() {
     ]);
     assert_eq!(names(&reading), expected);
     let writing = listed(Setup::new().args(["--scope", "write:/docs/"]));
-    // The index is of the whole root.
+    // The index covers the complete root.
     assert!(names(&writing).contains(&"text_replace") && !names(&writing).contains(&"index_build"));
     let publishing = listed(Setup::assets().args(["--scope", "assets:publish"]));
     assert!(names(&publishing).contains(&"populate_backend") && !names(&publishing).contains(&"text_read"));
@@ -174,26 +174,26 @@ fn hints_say_what_a_tool_may_do_and_which_are_always_needed() {
     assert_eq!(with("anthropic/maxResultSizeChars"), ["search", "show_file", "text_read"]);
 }
 
-/// Everything that some client refuses in a schema, with where it stands.
-fn refused(schema: &Value, place: &str, found: &mut Vec<String>) {
+/// Everything in a schema that some client refuses, with its JSON pointer.
+fn refused(schema: &Value, pointer: &str, found: &mut Vec<String>) {
     match schema {
         Value::Object(members) => {
             if members.contains_key("$schema") {
-                found.push(format!("{place}: $schema"));
+                found.push(format!("{pointer}: $schema"));
             }
             let is_array = members.get("type").is_some_and(|name| name.to_string().contains("\"array\""));
             if is_array && !members.contains_key("items") {
-                found.push(format!("{place}: no items"));
+                found.push(format!("{pointer}: no items"));
             }
             for (name, member) in members {
-                refused(member, &format!("{place}/{name}"), found);
+                refused(member, &format!("{pointer}/{name}"), found);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| refused(item, place, found)),
+        Value::Array(items) => items.iter().for_each(|item| refused(item, pointer, found)),
         Value::Number(number)
             if number.as_f64().is_some_and(|number| number.abs() > 9_007_199_254_740_991.0) =>
         {
-            found.push(format!("{place}: {number}"));
+            found.push(format!("{pointer}: {number}"));
         }
         _ => {}
     }
@@ -252,7 +252,7 @@ fn the_instructions_are_short_and_name_tools_as_the_list_does() {
 }
 
 #[test]
-fn what_a_model_is_shown_of_the_tools_without_assets_is_small() {
+fn the_tool_list_without_assets_is_small() {
     let tools = listed(Setup::new());
     let shown = tools.iter().map(|tool| {
         json!({"name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"]})
@@ -261,7 +261,7 @@ fn what_a_model_is_shown_of_the_tools_without_assets_is_small() {
     assert!(bytes <= 11 * 1024, "{bytes} bytes");
 }
 
-/// What a client gets of a success and of a failure.
+/// The result of a call that succeeds and of one that fails.
 fn results(server: &mut Server) -> (Value, Value) {
     let read = server.call("tools/call", json!({"name": "text_read", "arguments": {"path": "a.txt"}}));
     let failed = server.call("tools/call", json!({"name": "text_read", "arguments": {"path": "b.txt"}}));
@@ -274,7 +274,7 @@ fn with_file(setup: Setup) -> Server {
 }
 
 #[test]
-fn a_client_that_is_harmed_by_structured_content_gets_one_text_and_all_others_json() {
+fn a_client_that_cannot_use_structured_content_gets_one_text_and_all_others_json() {
     for (client, setting, is_text) in [
         ("gemini-cli-mcp-client", None, true),
         ("qwen-cli-mcp-client-pintle", None, true),
@@ -300,7 +300,7 @@ fn a_client_that_is_harmed_by_structured_content_gets_one_text_and_all_others_js
         assert_eq!(object["content"], json!("one\n"), "{client}");
         assert_eq!(read["content"].as_array().map(Vec::len), Some(1), "{client}");
         assert_eq!(read.get("structuredContent").is_some(), !is_text, "{client}: {read}");
-        // A failure is the same for all: one text with the error object.
+        // A failure is the same for all clients: one text with the error object.
         assert_eq!(failed["isError"], json!(true), "{failed}");
         assert!(failed.get("structuredContent").is_none(), "{failed}");
         assert!(failed["content"][0]["text"].as_str().is_some_and(|text| text.contains("NOT_FOUND")));
@@ -309,7 +309,7 @@ fn a_client_that_is_harmed_by_structured_content_gets_one_text_and_all_others_js
 }
 
 #[test]
-fn a_client_is_known_by_each_request_where_there_is_no_handshake() {
+fn without_a_handshake_a_client_is_identified_by_each_request() {
     let mut server = with_file(Setup::new());
     let meta = |client: &str| {
         json!({
@@ -324,14 +324,14 @@ fn a_client_is_known_by_each_request_where_there_is_no_handshake() {
         assert_eq!(frame["result"].get("structuredContent").is_none(), is_text, "{client}: {frame}");
         let frame = server.call("tools/list", json!({"_meta": meta(client)}));
         assert_eq!(frame["result"]["tools"][0].get("outputSchema").is_none(), is_text, "{client}");
-        // Another client's list is another one.
+        // Another client gets another list.
         assert_eq!(frame["result"]["cacheScope"], json!("private"), "{client}");
     }
     server.finish();
 }
 
 #[test]
-fn over_http_a_client_is_known_by_its_session_or_by_its_request() {
+fn over_http_a_client_is_identified_by_its_session_or_by_its_request() {
     let server = with_file(Setup::new().http());
     let mut session = server.connect();
     let client = json!({"name": "Cline", "version": "1"});

@@ -1,6 +1,6 @@
-//! Conversations, word for word: `> ` is sent, `< ` must come back, `# ` explains.
+//! Transcripts: `> ` is a line that is sent, `< ` is the expected reply, `# ` is a comment.
 //!
-//! `UPDATE_GOLDEN=1` rewrites what comes back; the difference is then to be read.
+//! `UPDATE_GOLDEN=1` rewrites the replies. Review the difference afterwards.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn check(name: &str, setup: Setup) {
         }
     }
     server.finish();
-    assert!(sent > 0, "{name} says nothing");
+    assert!(sent > 0, "{name} sends nothing");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, &found).expect("writes");
     }
@@ -30,12 +30,12 @@ fn check(name: &str, setup: Setup) {
 }
 
 #[test]
-fn schemas_are_listed_and_given() {
+fn schemas_are_listed_and_returned() {
     check("schemas.transcript", Setup::assets());
 }
 
 #[test]
-fn examples_are_listed_and_given_and_never_from_outside() {
+fn examples_are_listed_and_returned_and_never_from_outside() {
     check("examples.transcript", Setup::assets());
 }
 
@@ -70,6 +70,6 @@ fn test_tools_do_what_they_say() {
 }
 
 #[test]
-fn refusals_teach() {
+fn refusals_say_what_to_do() {
     check("refusals.transcript", Setup::assets().arg("--fixtures"));
 }

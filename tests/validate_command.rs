@@ -41,7 +41,7 @@ fn people_get_file_pointer_message_line_and_column() {
 }
 
 #[test]
-fn exit_codes_tell_valid_invalid_and_unreadable_apart() {
+fn exit_codes_distinguish_valid_invalid_and_unreadable() {
     let folder = workspace();
     for (arguments, expected) in [
         (vec!["Lamp_Good.json"], 0),
@@ -93,7 +93,7 @@ fn the_flag_prints_one_result_as_json() {
 }
 
 #[test]
-fn an_asset_that_names_no_schema_is_judged_as_a_nested_asset_where_that_schema_exists() {
+fn an_asset_that_names_no_schema_is_validated_as_a_nested_asset_where_that_schema_exists() {
     let folder = workspace();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("writes");
     write("evening.json", r#"{"name": "Evening", "lamps": []}"#);
@@ -111,18 +111,18 @@ fn an_asset_that_names_no_schema_is_judged_as_a_nested_asset_where_that_schema_e
     assert_eq!(flag("evening.json", &schemas), (Some(0), json!({"ok": true, "errors": []})));
     let (code, result) = flag("nameless.json", &schemas);
     assert_eq!((code, &result["errors"][0]["keyword"]), (Some(1), &json!("required")), "{result}");
-    // What it names and nobody knows is no reason to judge it by another schema.
+    // An asset that names an unknown schema is not validated by another schema.
     for (file, schemas) in [("lost.json", &schemas), ("evening.json", &folder.path().join("schemas"))] {
         let (code, result) = flag(file, schemas);
         assert_eq!((code, &result["errors"][0]["msg"]), (Some(1), &json!("schema_not_found")), "{result}");
     }
-    // People are told which schema it was.
+    // The report for people names the schema.
     let (code, output, _) = run(validate(&folder).arg("evening.json"), b"");
     assert_eq!((code, output.as_str()), (Some(0), "evening.json: valid (schema nested-synesthetic-asset)\n"));
 }
 
 #[test]
-fn the_flag_takes_a_schema_which_beats_what_the_file_says() {
+fn the_flag_takes_a_schema_which_overrides_the_one_that_the_file_names() {
     let folder = workspace();
     let flag = |arguments: &[&str]| {
         let mut command = pintle();

@@ -1,4 +1,4 @@
-//! A small HTTP client that can also misbehave: it sends what it is told, and leaves when it likes.
+//! A small HTTP client that can also misbehave: it sends any bytes and can disconnect at any time.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{PATIENCE, Server};
+use super::{Server, TEST_TIMEOUT};
 
 /// The revision without sessions.
 pub const MODERN: &str = "2026-07-28";
@@ -25,7 +25,7 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     is_chunked: bool,
     left: Option<usize>,
-    /// Events that have been read but not taken.
+    /// Text that has been read but is not yet parsed into events.
     events: String,
 }
 
@@ -63,7 +63,7 @@ impl Server {
         Client::session(self.address(), version)
     }
 
-    /// One number of `/metrics`.
+    /// One value of `/metrics`.
     pub fn metric(&self, name: &str) -> u64 {
         let text = self.connect().get("/metrics").body;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -81,8 +81,8 @@ pub fn initialize(version: &str) -> Value {
 impl Client {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("a timeout");
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
         let accept = "application/json, text/event-stream";
         let headers = [("host", address.to_string()), ("accept", accept.to_owned())];
@@ -104,12 +104,12 @@ impl Client {
     }
 
     /// Another connection with the same headers.
-    pub fn again(&self) -> Self {
+    pub fn another_connection(&self) -> Self {
         let address = self.stream.get_ref().peer_addr().expect("connected");
         Self { headers: self.headers.clone(), ..Self::connect(address) }
     }
 
-    /// Sets a header for every request from here on.
+    /// Sets a header for all later requests.
     pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
         self.unset(name);
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -121,12 +121,12 @@ impl Client {
         self
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Sends a request and does not wait.
+    /// Sends a request and does not wait for the response.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         let own = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -140,8 +140,8 @@ impl Client {
             }
         }
         head.push_str("\r\n");
-        let whole = [head.as_bytes(), body].concat();
-        self.write(&whole).expect("the server reads");
+        let request = [head.as_bytes(), body].concat();
+        self.write(&request).expect("the server reads");
     }
 
     /// The head of the next response.
@@ -164,7 +164,7 @@ impl Client {
         Response { status, headers, is_chunked, left, events: String::new() }
     }
 
-    /// The next piece of a body; none after the last.
+    /// The next part of a body; none after the last.
     pub fn piece(&mut self, response: &mut Response) -> Option<Vec<u8>> {
         let length = match response.is_chunked {
             false => response.left.take().unwrap_or(0),
@@ -182,9 +182,9 @@ impl Client {
         (length > 0).then_some(bytes)
     }
 
-    /// The next event of a stream, comments passed over; none after the last.
+    /// The next event of a stream, without comments; none after the last.
     pub fn event(&mut self, response: &mut Response) -> Option<Event> {
-        // The server writes events whole; several may come in one piece.
+        // The server writes complete events; several may arrive in one part.
         loop {
             if let Some(event) = response.next_parsed() {
                 return Some(event);
@@ -219,7 +219,7 @@ impl Client {
         self.answer()
     }
 
-    /// Sends an MCP request, of the revision without sessions, and does not wait.
+    /// Sends an MCP request of the revision without sessions and does not wait for the response.
     pub fn send_modern(&mut self, id: Value, method: &str, params: Value) {
         let message = modern(id, method, params);
         let name = ["name", "uri", "taskId"].iter().find_map(|member| message["params"][*member].as_str());
@@ -239,13 +239,13 @@ impl Client {
         self.post("/mcp", &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     }
 
-    /// Says that nothing more will come, and goes on reading.
-    pub fn send_no_more(&self) {
+    /// Closes the write side of the connection. Reading still works.
+    pub fn close_write(&self) {
         self.stream.get_ref().shutdown(Shutdown::Write).expect("connected");
     }
 
-    /// Leaves without a word.
-    pub fn leave(self) {
+    /// Closes the connection without notice.
+    pub fn disconnect(self) {
         let _ = self.stream.get_ref().shutdown(Shutdown::Both);
     }
 
@@ -273,17 +273,17 @@ impl Response {
     fn next_parsed(&mut self) -> Option<Event> {
         loop {
             let end = self.events.find("\n\n")?;
-            let whole: String = self.events.drain(..end + 2).collect();
-            if whole.starts_with(':') {
+            let block: String = self.events.drain(..end + 2).collect();
+            if block.starts_with(':') {
                 continue;
             }
             let mut event = Event::default();
-            for line in whole.lines().filter(|line| !line.is_empty()) {
+            for line in block.lines().filter(|line| !line.is_empty()) {
                 match line.split_once(": ").unwrap_or((line, "")) {
                     ("id", value) => event.id = Some(value.to_owned()),
                     ("retry", value) => event.retry = value.parse().ok(),
                     ("data", value) => event.data.push_str(value),
-                    _ => panic!("not an event: {whole:?}"),
+                    _ => panic!("not an event: {block:?}"),
                 }
             }
             return Some(event);
@@ -296,7 +296,7 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The one message that the body holds, as JSON or as the last event.
+    /// The only message of the body, as JSON or as the last event.
     pub fn message(&self) -> Value {
         let text = match self.header("content-type") {
             Some("text/event-stream") => {
@@ -313,7 +313,7 @@ impl Answer {
         message.get("result").cloned().unwrap_or_else(|| panic!("not a result: {self:?}"))
     }
 
-    /// The status, and the number of the error.
+    /// The status and the error code.
     pub fn refusal(&self) -> (u16, i64) {
         (self.status, self.message()["error"]["code"].as_i64().unwrap_or_else(|| panic!("{self:?}")))
     }

@@ -1,4 +1,4 @@
-//! The real binary, started and spoken to.
+//! Starts the real binary and talks to it.
 
 pub mod http;
 pub mod random;
@@ -22,17 +22,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Long enough for a busy machine, short enough to end a test that hangs.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often something is tried: a few times in the suite, many times in `scripts/stress`.
 pub fn rounds(few: usize, many: usize) -> usize {
     if std::env::var_os("PINTLE_STRESS").is_some() { many } else { few }
 }
 
-/// Says that the running test cannot show anything on this system, and why. With `PINTLE_NO_SKIPS` that is a failure.
+/// Reports that the running test cannot run on this system, and why. With `PINTLE_NO_SKIPS` that is a failure.
 ///
-/// The line goes past what the test harness captures, with how many there have been, so that nobody takes a test that
-/// was not tried for one that passed.
+/// The line bypasses the capture of the test harness and has the number of skips so far, so that a skipped test is not
+/// mistaken for one that passed.
 pub fn skip(reason: &str) {
     static SKIPPED: AtomicUsize = AtomicUsize::new(0);
     assert!(
@@ -43,21 +43,21 @@ pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     let line = format!("SKIPPED: {test}: {reason} ({count} skipped so far)\n");
-    // A standard error that nobody reads is no failure of the test.
+    // It is no failure of the test if standard error has no reader.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// The hash that a file of these bytes has.
+/// The hash of a file with these bytes.
 pub fn hash(bytes: impl AsRef<[u8]>) -> String {
     pintle_files::Hash::of(bytes.as_ref()).to_string()
 }
 
-/// The memory that a process has in use now, in MiB.
+/// The memory that a process uses now, in MiB.
 pub fn resident_memory(pid: u32) -> u64 {
     memory(pid, "VmRSS:")
 }
 
-/// The most memory that a process ever had in use, in MiB.
+/// The peak memory of a process, in MiB.
 pub fn peak_memory(pid: u32) -> u64 {
     memory(pid, "VmHWM:")
 }
@@ -79,9 +79,9 @@ pub fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").canonicalize().expect("golden data")
 }
 
-/// Takes the right to build an index of a root: until the file is closed, nobody builds one, and searches scan.
+/// Takes the build lock of a root: until the file is closed, no index of it is built, and searches scan.
 pub fn hold_build_lock(root: &Path, state: &Path) -> std::fs::File {
-    // The first build makes the folder, whose name only the binary knows, and its index is removed.
+    // Only the binary knows the name of the folder, so a first build creates it, and its index is removed.
     let mut index = pintle();
     index.arg("index").arg("--root").arg(root).arg("--state-dir").arg(state);
     let (code, _, errors) = run(&mut index, b"");
@@ -90,7 +90,7 @@ pub fn hold_build_lock(root: &Path, state: &Path) -> std::fs::File {
     let folder = folders.next().expect("an index").expect("an entry").path();
     assert!(folders.next().is_none(), "there is one index");
     let lock = std::fs::File::options().write(true).open(folder.join("lock")).expect("a lock");
-    lock.lock().expect("nobody else has it");
+    lock.lock().expect("the lock is free");
     for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
         if entry.file_name() != "lock" {
             std::fs::remove_file(entry.path()).expect("a file of the index");
@@ -99,14 +99,14 @@ pub fn hold_build_lock(root: &Path, state: &Path) -> std::fs::File {
     lock
 }
 
-/// The binary in an environment of its own: nothing of the machine's shows through.
+/// The binary with an environment of its own, which has nothing of the machine's environment.
 pub fn pintle() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
 }
 
-/// The program with the fixtures of the tests, in the same environment.
+/// The program with the test fixtures, in the same environment.
 pub fn conformance() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pintle-conformance"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -126,7 +126,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// With an empty root, and its own state folder and ready file.
+    /// With an empty root, its own state folder and its own ready file.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().join("root");
@@ -143,21 +143,21 @@ impl Setup {
         Self::new().arg("--fixtures")
     }
 
-    /// With the test data's schemas and examples.
+    /// With the schemas and examples of the test data.
     pub fn assets() -> Self {
         Self::new()
             .env("SYN_SCHEMAS_DIR", data().join("schemas"))
             .env("SYN_EXAMPLES_DIR", data().join("examples"))
     }
 
-    /// Over HTTP, on any port that is free.
+    /// Over HTTP, on any free port.
     pub fn http(self) -> Self {
         self.args(["--http", "127.0.0.1:0", "--auth", "none"])
     }
 
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(&argument);
-        // Flags for tests and measurements alone: only the other program has them.
+        // Only the conformance program has the flags for tests and measurements.
         if argument.as_ref() == "--fixtures" || argument.as_ref() == "--no-fsync" {
             return self.wrapped(|command| {
                 let mut other = conformance();
@@ -177,7 +177,7 @@ impl Setup {
         self
     }
 
-    /// The same server, started by another program.
+    /// The same server, started through another program.
     pub fn wrapped(mut self, wrap: impl FnOnce(&Command) -> Command) -> Self {
         let mut command = wrap(&self.command);
         command.env_clear().envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -200,7 +200,7 @@ impl Setup {
         server
     }
 
-    /// Starts the server, and reads nothing of its standard output.
+    /// Starts the server and does not read its standard output.
     pub fn start_without_reader(mut self) -> Server {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("starts");
@@ -219,7 +219,7 @@ impl Setup {
                 line.clear();
             }
         });
-        if ready.recv_timeout(PATIENCE).is_err() {
+        if ready.recv_timeout(TEST_TIMEOUT).is_err() {
             panic!("the server did not get ready: {}", stderr.lock().expect("unpoisoned"));
         }
         let lines = mpsc::channel().1;
@@ -227,12 +227,12 @@ impl Setup {
     }
 }
 
-/// Whether a record is of a handshake or of a notification, which occupy no slot.
+/// Whether a record belongs to a handshake or a notification, which occupy no slot.
 pub fn is_of_handshake(record: &Value) -> bool {
     record["route"] == "initialize" || record["route"] == "notification"
 }
 
-/// A server that is running.
+/// A running server.
 pub struct Server {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -258,7 +258,7 @@ impl Server {
         }));
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     pub fn write(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(bytes).expect("the server reads");
@@ -277,7 +277,7 @@ impl Server {
 
     /// The next frame on standard output, as text.
     pub fn line(&self) -> String {
-        let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let line = self.lines.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|_| {
             panic!("no frame came; stderr: {}", self.stderr());
         });
         let text = String::from_utf8(line).expect("frames are UTF-8");
@@ -290,7 +290,7 @@ impl Server {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON ({error}): {line}"))
     }
 
-    /// The next frame on standard output, if it is there already.
+    /// The next frame on standard output, if it has already arrived.
     pub fn frame_at_once(&self) -> Option<Value> {
         let line = self.lines.try_recv().ok()?;
         Some(serde_json::from_slice(&line).expect("JSON"))
@@ -329,7 +329,7 @@ impl Server {
     /// Whether no frame is there and none comes before the server ends.
     pub fn remaining_frames(&self) -> Vec<String> {
         let mut frames = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+        while let Ok(line) = self.lines.recv_timeout(TEST_TIMEOUT) {
             frames.push(String::from_utf8_lossy(&line).trim_end().to_owned());
         }
         frames
@@ -353,7 +353,7 @@ impl Server {
 
     /// Reads standard output up to a text, without a thread that would keep it open.
     pub fn read_past(&mut self, text: &str) {
-        let stdout = self.child.stdout.as_mut().expect("nobody reads it");
+        let stdout = self.child.stdout.as_mut().expect("it has no reader");
         let mut seen = Vec::new();
         let mut byte = [0];
         while !seen.ends_with(text.as_bytes()) {
@@ -364,7 +364,7 @@ impl Server {
 
     /// Closes the reading end of the server's standard output.
     pub fn drop_stdout(&mut self) {
-        drop(self.child.stdout.take().expect("nobody reads it"));
+        drop(self.child.stdout.take().expect("it has no reader"));
     }
 
     /// How much of what was sent the server has not read yet.
@@ -372,14 +372,14 @@ impl Server {
         rustix::io::ioctl_fionread(self.stdin.as_ref().expect("stdin is open")).expect("a pipe")
     }
 
-    /// Whether something is so while no thread of the server runs or is about to: all sleep, and none has run before
-    /// it was looked at again. So what is so does not make the server run.
-    pub fn sleeps_while(&self, is_so: impl FnOnce() -> bool) -> bool {
+    /// Whether a condition holds while the server is idle: all its threads sleep, and none has run between the check
+    /// before and the check after. So the condition does not make the server run.
+    pub fn sleeps_while(&self, holds: impl FnOnce() -> bool) -> bool {
         let before = threads(self.pid());
-        before.iter().all(|(_, state, _)| state == "S") && is_so() && threads(self.pid()) == before
+        before.iter().all(|(_, state, _)| state == "S") && holds() && threads(self.pid()) == before
     }
 
-    /// How often the server's threads have gone to sleep, all together.
+    /// How often the server's threads have gone to sleep, in total.
     pub fn sleeps(&self) -> u64 {
         threads(self.pid()).iter().map(|(_, _, sleeps)| sleeps).sum()
     }
@@ -388,19 +388,19 @@ impl Server {
         self.child.id()
     }
 
-    /// What came on standard error so far.
+    /// The output on standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.lock().expect("unpoisoned").clone()
     }
 
-    /// The records of calls, questions and refusals on standard error, once there are as many.
+    /// The records of calls, lists and refusals on standard error, once there are at least `count`.
     pub fn records(&self, count: usize) -> Vec<Value> {
         self.records_of(count, |record| !is_of_handshake(record))
     }
 
-    /// All records on standard error that are wanted, once there are as many.
+    /// All matching records on standard error, once there are at least `count`.
     pub fn records_of(&self, count: usize, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let records: Vec<Value> = self
                 .stderr()
@@ -421,9 +421,9 @@ impl Server {
         self.folder.path().join(name)
     }
 
-    /// Waits for the server's end.
+    /// Waits until the server ends.
     pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().expect("waits") {
                 for reader in self.readers.drain(..) {
@@ -468,11 +468,11 @@ fn threads(pid: u32) -> Vec<(PathBuf, String, u64)> {
     threads
 }
 
-/// Waits until something is so.
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it never came to be: {what}");
+/// Waits until a condition holds.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while !holds() {
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -489,7 +489,7 @@ pub fn run(command: &mut Command, input: &[u8]) -> (Option<i32>, String, String)
     let mut stdin = child.stdin.take().expect("stdin");
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
-        // A program that ends without reading everything is no failure of the test.
+        // It is no failure of the test if the program ends without reading all of its input.
         let _ = stdin.write_all(&input);
     });
     let mut errors = child.stderr.take().expect("stderr");

@@ -29,7 +29,7 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// A word that no other call returns, but for a chance of one in 26^14.
+    /// A random word. Two calls return the same one with a chance of one in 26^14.
     pub fn word(&mut self) -> String {
         (0..14).map(|_| self.0.lowercase()).collect()
     }

@@ -13,8 +13,8 @@ pub struct Traced {
     log: PathBuf,
 }
 
-/// Starts a server of whose system calls some are logged and some tampered with, in the words of `strace`. None where
-/// that is not possible, which is told.
+/// Starts a server whose system calls are logged and tampered with, in the syntax of `strace`. Prints a note and
+/// returns none where that is not possible.
 pub fn traced(setup: Setup, calls: &str, tampering: &[&str]) -> Option<Traced> {
     let log = setup.path("trace");
     let strace = |log: &Path| {
@@ -41,13 +41,13 @@ pub fn traced(setup: Setup, calls: &str, tampering: &[&str]) -> Option<Traced> {
 }
 
 impl Traced {
-    /// How often a call has returned.
+    /// How often a system call has returned.
     pub fn count(&self, call: &str) -> usize {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().filter(|line| line.contains(call) && line.contains(" = ")).count()
     }
 
-    /// Kills the server, but not what traces it, and waits for the end of both.
+    /// Kills the server, but not its tracer, and waits until both have ended.
     pub fn kill(mut self) {
         let ready = std::fs::read_to_string(self.server.path("ready")).expect("a ready file");
         let pid = ready.split(' ').next().and_then(|pid| pid.parse().ok()).expect("a number");
@@ -56,7 +56,7 @@ impl Traced {
         self.server.wait();
     }
 
-    /// Waits until a call has returned more often.
+    /// Waits until a system call has returned again.
     pub fn wait_for_another(&self, call: &str, before: usize) {
         wait_until(call, || self.count(call) > before);
     }
