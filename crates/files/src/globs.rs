@@ -26,6 +26,9 @@ impl Globs {
         let (not, rest) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
         let rest = rest.trim_start_matches("./");
         let rest = if rest == "." { "/" } else { rest };
+        // Only a `!` at the very beginning negates. Behind `./` it is part of a name.
+        let escaped = (not.is_empty() && rest.starts_with('!')).then(|| format!("\\{rest}"));
+        let rest = escaped.as_deref().unwrap_or(rest);
         let written = from_root(rest, folder);
         let meant = stands_for_its_content(rest, folder, is_folder).unwrap_or_else(|| written.clone());
         Ok(Self {

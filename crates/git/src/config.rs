@@ -236,7 +236,7 @@ impl ConfigReader<'_> {
         let (mut value, mut spaces, mut is_quoted) = (String::new(), String::new(), false);
         loop {
             let next = self.next();
-            if let Some(space @ (' ' | '\t')) = next
+            if let Some(space @ (' ' | '\t' | '\r')) = next
                 && !is_quoted
             {
                 spaces.push(space);
