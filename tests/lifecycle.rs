@@ -46,18 +46,32 @@ fn a_ready_file_that_cannot_be_written_is_a_warning() {
 }
 
 #[test]
-fn the_ready_file_follows_no_link_and_replaces_nothing_but_files() {
-    let setup = Setup::fixtures();
-    let (ready, precious) = (setup.path("ready"), setup.path("precious"));
-    fs::write(&precious, "keep me").expect("writes");
-    std::os::unix::fs::symlink(&precious, &ready).expect("a link");
-    let mut server = setup.start();
-    assert!(fs::read_to_string(&ready).expect("the ready file").starts_with(&server.pid().to_string()));
-    server.close_stdin();
-    assert_eq!(server.wait().code(), Some(0));
-    assert_eq!(fs::read_to_string(&precious).expect("still there"), "keep me");
-    assert!(!ready.exists());
+fn what_is_not_a_ready_file_is_left_alone_and_the_server_serves_without_one() {
+    for content in ["keep me", "42\n", "\n", "1 not a time\n", "1 2026-01-01T00:00:00Z\nmore\n"] {
+        let setup = Setup::fixtures();
+        let (ready, precious) = (setup.path("ready"), setup.path("precious"));
+        fs::write(&precious, content).expect("writes");
+        for is_link in [false, true] {
+            let path = if is_link { &ready } else { &precious };
+            if is_link {
+                std::os::unix::fs::symlink(&precious, &ready).expect("a link");
+            }
+            let mut server = Setup::fixtures().env("MCP_READY_FILE", path).start();
+            assert_eq!(server.result("test_echo", json!({"value": 1})), json!({"value": 1}));
+            let stderr = server.finish();
+            let warning = format!(
+                "cannot write the ready file {}: what is there is not a ready file; left alone",
+                path.display()
+            );
+            assert!(stderr.contains(&warning), "{stderr}");
+            assert_eq!(fs::read_to_string(&precious).expect("still there"), content);
+            assert_eq!(fs::symlink_metadata(path).expect("still there").is_symlink(), is_link);
+        }
+    }
+}
 
+#[test]
+fn a_folder_is_not_replaced_by_the_ready_file() {
     let setup = Setup::fixtures();
     fs::create_dir(setup.path("ready")).expect("a folder");
     let mut server = setup.start();
@@ -118,22 +132,20 @@ fn of_servers_that_start_at_the_same_time_one_owns_the_ready_file_until_it_ends(
 }
 
 #[test]
-fn a_ready_file_of_an_ended_process_is_replaced() {
+fn a_ready_file_of_an_ended_process_and_an_empty_one_are_replaced() {
     let this = std::process::id();
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(1_000_000_000);
     let stale = [
         // No process has this number.
-        (ended_process().to_string(), None),
+        (format!("{} 2026-01-01T00:00:00Z\n", ended_process()), None),
         // Another process has this number by now: the file is older than that process.
-        (this.to_string(), Some(long_ago)),
+        (format!("{this} 2026-01-01T00:00:00Z\n"), Some(long_ago)),
         (String::new(), None),
-        ("x".repeat(1 << 20), None),
-        ("99999999999999999999 x".into(), None),
     ];
     for (content, modified) in stale {
         let setup = Setup::new();
         let ready = setup.path("ready");
-        fs::write(&ready, format!("{content} 2026-01-01T00:00:00Z\n")).expect("writes");
+        fs::write(&ready, &content).expect("writes");
         if let Some(modified) = modified {
             let file = fs::File::options().write(true).open(&ready).expect("opens");
             file.set_modified(modified).expect("a time");

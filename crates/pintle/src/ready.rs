@@ -2,7 +2,7 @@
 //!
 //! It often lies in a folder that everybody writes to, such as `/tmp`, and several servers may share its name. So what
 //! is found there is looked at without following a link or waiting for a pipe, and a server replaces or removes only
-//! what is its own or nobody's.
+//! a ready file of its own or of a process that has ended. Anything else at that path is a user's, and left alone.
 
 use std::{
     fmt,
@@ -47,7 +47,8 @@ enum Problem {
     InUse(u32),
     /// Somebody else replaces it at the same time.
     Contended,
-    NotAFile,
+    /// What is there is not a ready file.
+    NotOurs,
     Failed(io::Error),
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for Problem {
         match self {
             Self::InUse(pid) => write!(f, "it names process {pid}, which is running; {REMEDY}"),
             Self::Contended => write!(f, "another server is writing it; {REMEDY}"),
-            Self::NotAFile => write!(f, "it is there already and is not a file; remove it, or {REMEDY}"),
+            Self::NotOurs => write!(f, "what is there is not a ready file; left alone; {REMEDY}"),
             Self::Failed(error) => error.fmt(f),
         }
     }
@@ -90,9 +91,7 @@ fn put(path: &Path, content: &str) -> Result<(), Problem> {
 fn put_in_place(temporary: &Path, path: &Path) -> Result<(), Problem> {
     let file = match Found::at(path)? {
         Found::Nothing => return rename_to_free_name(temporary, path),
-        // A link is replaced, never followed.
-        Found::Link => return Ok(fs::rename(temporary, path)?),
-        Found::NotAFile => return Err(Problem::NotAFile),
+        Found::NotAFile => return Err(Problem::NotOurs),
         Found::File(file) => file,
     };
     // Where there are no locks, two servers that start in the same instant may both write the file.
@@ -106,12 +105,13 @@ fn put_in_place(temporary: &Path, path: &Path) -> Result<(), Problem> {
         return Err(Problem::Contended);
     }
     let written = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-    match named_process(&file) {
+    match ReadyContent::of(&file) {
+        ReadyContent::Other => Err(Problem::NotOurs),
         // This process may have had another program before, or the same number in another container.
-        Some(pid) if pid != std::process::id() && living::since_before(pid, written) => {
+        ReadyContent::Process(pid) if pid != std::process::id() && living::since_before(pid, written) => {
             Err(Problem::InUse(pid))
         }
-        _ => Ok(fs::rename(temporary, path)?),
+        ReadyContent::Process(_) | ReadyContent::Empty => Ok(fs::rename(temporary, path)?),
     }
 }
 
@@ -127,7 +127,7 @@ fn rename_to_free_name(temporary: &Path, path: &Path) -> Result<(), Problem> {
 /// What lies at a path.
 enum Found {
     Nothing,
-    Link,
+    /// A folder, a symbolic link, a pipe, a device.
     NotAFile,
     File(File),
 }
@@ -141,21 +141,47 @@ impl Found {
                 Ok(if file.metadata()?.is_file() { Self::File(file) } else { Self::NotAFile })
             }
             Err(Errno::NOENT) => Ok(Self::Nothing),
-            Err(Errno::LOOP | Errno::MLINK) => Ok(Self::Link),
-            // A socket, or a device without its driver.
-            Err(Errno::NXIO | Errno::NODEV) => Ok(Self::NotAFile),
+            // A symbolic link, a socket, or a device without its driver.
+            Err(Errno::LOOP | Errno::MLINK | Errno::NXIO | Errno::NODEV) => Ok(Self::NotAFile),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// The process that a ready file names. Somebody else may have put anything there, of any length.
-fn named_process(file: &File) -> Option<u32> {
-    const MOST: u64 = 64;
-    let mut start = Vec::new();
-    file.take(MOST).read_to_end(&mut start).ok()?;
-    let pid = start.split(u8::is_ascii_whitespace).next()?;
-    std::str::from_utf8(pid).ok()?.parse().ok()
+/// What a file contains that may be a ready file.
+#[derive(Debug, PartialEq)]
+enum ReadyContent {
+    /// What this program writes: the number of a process and a time.
+    Process(u32),
+    /// Nothing, as a program leaves it that wanted the name to exist.
+    Empty,
+    /// Something else, which somebody may need.
+    Other,
+}
+
+impl ReadyContent {
+    /// Reads no more of a file than a ready file has: it may be of any length.
+    fn of(file: &File) -> Self {
+        const MOST: u64 = 64;
+        let mut start = Vec::new();
+        match file.take(MOST).read_to_end(&mut start) {
+            Ok(_) => Self::parse(&start),
+            Err(_) => Self::Other,
+        }
+    }
+
+    fn parse(content: &[u8]) -> Self {
+        if content.is_empty() {
+            return Self::Empty;
+        }
+        let process = || {
+            let line = std::str::from_utf8(content).ok()?.strip_suffix('\n')?;
+            let (pid, time) = line.split_once(' ')?;
+            time.parse::<jiff::Timestamp>().ok()?;
+            pid.parse().ok().filter(|parsed: &u32| parsed.to_string() == pid)
+        };
+        process().map_or(Self::Other, Self::Process)
+    }
 }
 
 impl Drop for ReadyFile {
@@ -166,5 +192,31 @@ impl Drop for ReadyFile {
         if read.is_ok() && found == self.content.as_bytes() {
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_process_number_and_a_time_are_a_ready_file() {
+        for (content, expected) in [
+            ("", ReadyContent::Empty),
+            ("7 2026-01-01T00:00:00Z\n", ReadyContent::Process(7)),
+            ("7 2026-01-01T00:00:00.123Z\n", ReadyContent::Process(7)),
+            ("\n", ReadyContent::Other),
+            ("7\n", ReadyContent::Other),
+            ("7 \n", ReadyContent::Other),
+            ("7 soon\n", ReadyContent::Other),
+            ("+7 2026-01-01T00:00:00Z\n", ReadyContent::Other),
+            ("7 2026-01-01T00:00:00Z", ReadyContent::Other),
+            ("7 2026-01-01T00:00:00Z\nmore\n", ReadyContent::Other),
+            (" 2026-01-01T00:00:00Z\n", ReadyContent::Other),
+        ] {
+            assert_eq!(ReadyContent::parse(content.as_bytes()), expected, "{content:?}");
+        }
+        let own = format!("{} {:.3}\n", std::process::id(), jiff::Timestamp::now());
+        assert_eq!(ReadyContent::parse(own.as_bytes()), ReadyContent::Process(std::process::id()));
     }
 }
