@@ -407,7 +407,7 @@ fn a_binding_that_cannot_be_applied_stops_the_start_and_says_why() {
         ("[[bind]]\npath = \"*.json\"\nschemas = \"lamp\"\n".into(), vec!["line 3", "`schemas`", "`schema`"]),
         ("[[bind]]\npath = \"*.json\"\n".into(), vec!["`schema`", "missing"]),
         ("[[bind]]\npath = 7\nschema = \"lamp\"\n".into(), vec!["line 2", "path"]),
-        ("[[bound]]\npath = \"*\"\nschema = \"lamp\"\n".into(), vec!["line 1", "`bound`", "`bind`"]),
+        ("[[binds]]\npath = \"*\"\nschema = \"lamp\"\n".into(), vec!["line 1", "`binds`", "`bind`"]),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("pintle.toml"), &text).expect("writes");

@@ -81,7 +81,7 @@ impl Examples {
         listed.or_else(|| if path.starts_with('/') { None } else { self.by_path.get(&plain) })
     }
 
-    /// The message for an unknown path, with the nearest known path.
+    /// The message for an unknown path, with the known path that was probably meant.
     pub(crate) fn unknown_message(&self, path: &str) -> String {
         let path: String = path.chars().take(80).collect();
         match pintle_contract::nearest(&path, self.paths()) {
@@ -90,7 +90,12 @@ impl Examples {
                     "there is no example `{path}`; the nearest is `{near}` (list_examples shows the paths)"
                 )
             }
-            None => format!("there is no example `{path}`: this server has no examples"),
+            None if self.paths().next().is_some() => {
+                format!("there is no example `{path}` (list_examples shows the paths)")
+            }
+            None => format!(
+                "there is no example `{path}`: this server has no examples; set examples_dir (--examples-dir)"
+            ),
         }
     }
 }

@@ -169,14 +169,19 @@ impl Schemas {
         }
     }
 
-    /// The message for an unknown schema name, with the nearest known name.
+    /// The message for an unknown schema name, with the known name that was probably meant.
     pub(crate) fn unknown_message(&self, name: &str) -> String {
         let name: String = name.chars().take(80).collect();
         match nearest(&name, self.names()) {
             Some(near) => {
                 format!("there is no schema `{name}`; the nearest is `{near}` (list_schemas shows the names)")
             }
-            None => format!("there is no schema `{name}`: this server has no schemas"),
+            None if self.names().next().is_some() => {
+                format!("there is no schema `{name}` (list_schemas shows the names)")
+            }
+            None => format!(
+                "there is no schema `{name}`: this server has no schemas; set schemas_dir (--schemas-dir)"
+            ),
         }
     }
 
@@ -430,7 +435,10 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_nearest() {
         let (schemas, _) = schemas_of(&[("tone.json", json!({})), ("rule.json", json!({}))]);
         assert!(schemas.unknown_message("tune").contains("the nearest is `tone`"));
-        assert!(Schemas::default().unknown_message("x").contains("no schemas"));
+        let unlike = schemas.unknown_message("lamp");
+        assert_eq!(unlike, "there is no schema `lamp` (list_schemas shows the names)");
+        let none = Schemas::default().unknown_message("x");
+        assert!(none.ends_with("this server has no schemas; set schemas_dir (--schemas-dir)"), "{none}");
         assert!(schemas.unknown_message(&"x".repeat(1_000)).len() < 300);
     }
 }

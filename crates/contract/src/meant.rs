@@ -47,6 +47,7 @@ const TABLE: &[Meant] = &[
             "start",
             "end",
             "line_range",
+            "range",
         ],
         ": [start, end), counted from 1",
     ),

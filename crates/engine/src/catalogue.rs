@@ -124,15 +124,15 @@ impl Catalogue {
         self.tools.get(name).or_else(|| self.tools.get(self.aliases.get(name)?))
     }
 
-    /// The tool, or the fault that names the nearest one.
+    /// The tool, or the fault that names the one that was probably meant.
     pub(crate) fn require(&self, name: &str) -> Result<&Arc<Entry>, Fault> {
         self.find(name).ok_or_else(|| {
             let near = nearest(name, self.tools.keys().map(String::as_str));
             let fault = Fault::invalid(Stage::Tool, "there is no tool of that name");
-            match near {
-                Some(near) => fault.hint(format!("the nearest known tool is `{near}`")),
-                None => fault,
-            }
+            fault.hint(match near {
+                Some(near) => format!("the nearest known tool is `{near}`"),
+                None => "list the tools to see their names".into(),
+            })
         })
     }
 

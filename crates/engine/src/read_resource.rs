@@ -90,12 +90,8 @@ impl Tool for ReadResource {
         let Some(family) = find(&self.0, scheme) else {
             let near = nearest(scheme, self.0.iter().map(|family| family.scheme()));
             let fault = Fault::new(ErrorCode::NotFound, "no resource has that kind of address");
-            return Err(match near {
-                Some(near) => {
-                    fault.hint(format!("the nearest kind is `{near}://`; resources/list shows all"))
-                }
-                None => fault,
-            });
+            let near = near.map(|near| format!("the nearest kind is `{near}://`; "));
+            return Err(fault.hint(format!("{}resources/list shows all", near.unwrap_or_default())));
         };
         let content = family.read(&call, rest).await?;
         Ok(Output { uri: input.uri, mime_type: content.mime_type, text: content.text })

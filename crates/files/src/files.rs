@@ -156,8 +156,7 @@ impl Files {
         while let Some((folder, name)) = missing.split_last() {
             match store.names(&folder, terms) {
                 Ok(names) => {
-                    let near =
-                        nearest(name, names.iter().map(String::as_str)).filter(|near| is_alike(name, near));
+                    let near = nearest(name, names.iter().map(String::as_str));
                     return match near.and_then(|near| folder.join(near)) {
                         Some(near) if near != missing => {
                             fault.hint(format!("the nearest name to {missing} is {near}; {hint}"))
@@ -211,10 +210,4 @@ pub(crate) fn stale(found: Hash, reveals_hash: bool) -> Fault {
             .details(json!({"currentHash": found.to_string()})),
         false => Fault::new(ErrorCode::Conflict, changed).hint("read it again before you change it"),
     }
-}
-
-/// Whether two names are similar enough for a suggestion.
-fn is_alike(name: &str, other: &str) -> bool {
-    let (name, other) = (name.to_lowercase(), other.to_lowercase());
-    strsim::normalized_damerau_levenshtein(&name, &other) >= 0.6
 }

@@ -151,7 +151,7 @@ pub fn build_engine(
     let known = || all_names.iter().map(String::as_str).chain(catalogue.names());
     for name in named {
         if !known().any(|tool| tool == name) {
-            let near = nearest(&name, known()).unwrap_or("default").to_owned();
+            let near = nearest(&name, known()).map(str::to_owned);
             let location = workspace.timeouts_set_at.get(&name).cloned().unwrap_or_default();
             return Err(location.error(CompositionError::TimeoutWithoutTool { name, near }).into());
         }

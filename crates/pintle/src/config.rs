@@ -57,8 +57,8 @@ pub enum ConfigError {
     NotRead { file: PathBuf, error: io::Error },
     #[error(transparent)]
     Text(#[from] TextError),
-    #[error("unknown key `{key}`; the nearest known one is `{near}` (known: {})", known.join(", "))]
-    UnknownKey { key: String, near: &'static str, known: Vec<&'static str> },
+    #[error("unknown key `{key}`{} (known: {})", nearest_known(*near), known.join(", "))]
+    UnknownKey { key: String, near: Option<&'static str>, known: Vec<&'static str> },
     #[error("key `{0}` is missing")]
     MissingKey(&'static str),
     #[error("`{pointer}` {wrong}")]
@@ -153,8 +153,7 @@ enum Order {
 impl Check<'_> {
     fn keys(&mut self, table: &Table, pointer: &str, known: &[&'static str]) {
         for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
-            let near = nearest(key, known.iter().copied()).unwrap_or_default();
-            let near = known.iter().find(|known| **known == near).copied().unwrap_or_default();
+            let near = nearest(key, known.iter().copied());
             let error = ConfigError::UnknownKey { key: shortened(key), near, known: known.to_vec() };
             let position = self.positions.key(&format!("{pointer}/{}", pointer_segment(key)));
             self.report(Order::UnknownKey, position, error);
@@ -239,6 +238,10 @@ impl Check<'_> {
     }
 }
 
+fn nearest_known(near: Option<&str>) -> String {
+    near.map(|near| format!("; the nearest known one is `{near}`")).unwrap_or_default()
+}
+
 /// The head of a key that may be long.
 fn shortened(key: &str) -> String {
     const SHOWN: usize = 80;
@@ -260,6 +263,9 @@ mod tests {
     fn an_unknown_key_is_named_with_its_position_and_the_nearest_one() {
         let problem = problem("root = \".\"\n\n  log_fil = \"x\"\n");
         let expected = "p.toml: line 3, column 3: unknown key `log_fil`; the nearest known one is `log_file`";
+        assert!(problem.starts_with(expected), "{problem}");
+        let problem = self::problem("config = \"x\"");
+        let expected = "p.toml: line 1, column 1: unknown key `config` (known: root, ";
         assert!(problem.starts_with(expected), "{problem}");
     }
 

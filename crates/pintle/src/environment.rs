@@ -16,11 +16,10 @@ pub fn warn_of_unknown() {
     for (name, _) in std::env::vars_os() {
         let Some(name) = name.to_str() else { continue };
         let is_known = known.contains(&name) || NOT_SETTINGS.contains(&name);
-        if name.starts_with(PREFIX)
-            && !is_known
-            && let Some(near) = nearest(name, known.iter().copied().filter(|known| known.starts_with(PREFIX)))
-        {
-            notices::warning(&format!("{name} is not a setting; the nearest one is {near}"));
-        }
+        let Some(rest) = name.strip_prefix(PREFIX).filter(|_| !is_known) else { continue };
+        // The prefix is the same in all names and would make all of them similar.
+        let near = nearest(rest, known.iter().filter_map(|known| known.strip_prefix(PREFIX)));
+        let near = near.map(|near| format!("; the nearest one is {PREFIX}{near}")).unwrap_or_default();
+        notices::warning(&format!("{name} is not a setting{near}"));
     }
 }

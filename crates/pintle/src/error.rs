@@ -70,8 +70,11 @@ pub enum CompositionError {
     /// A schema that is not there, or a glob that cannot be one.
     #[error("{0}")]
     Binding(String),
-    #[error("a timeout is set for `{name}`, but there is no such tool; the nearest is `{near}`")]
-    TimeoutWithoutTool { name: String, near: String },
+    #[error(
+        "a timeout is set for `{name}`, but there is no such tool; {}",
+        near.as_ref().map_or("`pintle tools` lists them".into(), |near| format!("the nearest is `{near}`"))
+    )]
+    TimeoutWithoutTool { name: String, near: Option<String> },
     #[error("cannot write the log file {}: {error}", file.display())]
     LogFile { file: PathBuf, error: io::Error },
 }

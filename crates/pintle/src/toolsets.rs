@@ -39,10 +39,11 @@ pub const AUTO: &str = "auto";
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ToolsetError {
     #[error(
-        "there is no toolset `{name}`; the nearest is `{near}` (known: {}, or `{AUTO}` alone)",
+        "there is no toolset `{name}`{} (known: {}, or `{AUTO}` alone)",
+        near.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default(),
         NAMES.join(", ")
     )]
-    Unknown { name: String, near: &'static str },
+    Unknown { name: String, near: Option<&'static str> },
     #[error("`{AUTO}` stands for all toolsets; leave it out, or leave out the others")]
     AutoAndOthers,
 }
@@ -79,7 +80,7 @@ impl Toolsets {
             } else if NAMES.contains(&name) {
                 chosen.push(name.to_owned());
             } else {
-                let near = nearest(name, NAMES).unwrap_or(AUTO);
+                let near = nearest(name, NAMES);
                 return Err(ToolsetError::Unknown { name: name.to_owned(), near });
             }
         }
@@ -126,6 +127,8 @@ mod tests {
         assert_eq!(Toolsets::Auto.offer("assets", true), Offer::Listed);
         let problem = Toolsets::parse(["file"]).expect_err("unknown").to_string();
         assert!(problem.contains("the nearest is `files`"), "{problem}");
+        let problem = Toolsets::parse(["foo"]).expect_err("unknown").to_string();
+        assert!(problem.starts_with("there is no toolset `foo` (known: files, "), "{problem}");
         assert!(Toolsets::parse(["auto", "files"]).is_err());
     }
 }

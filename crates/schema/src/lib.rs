@@ -185,7 +185,8 @@ fn unknown_member(name: &str, noun: &str, known: &[&str]) -> String {
             "unknown {noun} `{shown}`; the nearest known one is `{near}`{how} (known: {})",
             known.join(", ")
         ),
-        None => format!("unknown {noun} `{shown}`; none is allowed here"),
+        None if known.is_empty() => format!("unknown {noun} `{shown}`; none is allowed here"),
+        None => format!("unknown {noun} `{shown}` (known: {})", known.join(", ")),
     }
 }
 

@@ -555,8 +555,11 @@ fn is_folder(search: &Search, scopes: &Scopes, path: &str) -> bool {
 
 fn language(name: &str) -> Result<Language, Fault> {
     Language::from_name(name).ok_or_else(|| {
-        let near = nearest(name, Language::all().map(Language::name)).unwrap_or("rust");
-        invalid(format!("there is no language `{name}`")).hint(format!("the nearest is `{near}`"))
+        let hint = match nearest(name, Language::all().map(Language::name)) {
+            Some(near) => format!("the nearest is `{near}`"),
+            None => "write its usual name, such as `rust`, `python` or `markdown`".into(),
+        };
+        invalid(format!("there is no language `{name}`")).hint(hint)
     })
 }
 
