@@ -155,6 +155,21 @@ fn strict_reading_and_the_direct_dialect_convert_nothing() {
 }
 
 #[test]
+fn an_unknown_tool_is_answered_with_one_of_a_similar_name_in_the_same_spelling() {
+    let mut server = start(Setup::new());
+    for (name, expected) in [
+        ("text_raed", "the nearest known tool is `text_read`"),
+        ("text.raed", "the nearest known tool is `text.read`"),
+        ("read_file", "the nearest known tool is `file_read`"),
+        ("foo", "list the tools to see their names"),
+    ] {
+        let reply = server.call("tools/call", json!({"name": name, "arguments": {}})).to_string();
+        assert!(reply.contains(expected), "{name}: {reply}");
+    }
+    server.finish();
+}
+
+#[test]
 fn an_unknown_argument_is_refused_with_the_one_that_was_probably_meant() {
     let mut server = start(Setup::new());
     for (tool, written, meant) in [

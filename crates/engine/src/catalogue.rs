@@ -127,7 +127,13 @@ impl Catalogue {
     /// The tool, or the fault that names the one that was probably meant.
     pub(crate) fn require(&self, name: &str) -> Result<&Arc<Entry>, Fault> {
         self.find(name).ok_or_else(|| {
-            let near = nearest(name, self.tools.keys().map(String::as_str));
+            // The suggestion has the caller's spelling: most clients are shown names without dots.
+            let spell = |known: &String| match name.contains('.') {
+                true => known.clone(),
+                false => underscore_name(known),
+            };
+            let names: Vec<String> = self.tools.keys().map(spell).collect();
+            let near = nearest(name, names.iter().map(String::as_str));
             let fault = Fault::invalid(Stage::Tool, "there is no tool of that name");
             fault.hint(match near {
                 Some(near) => format!("the nearest known tool is `{near}`"),
