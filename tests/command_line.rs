@@ -215,6 +215,56 @@ fn a_variable_that_looks_like_a_setting_but_is_not_one_is_a_warning() {
 }
 
 #[test]
+fn an_error_about_a_value_names_what_it_was_set_by() {
+    for (variable, value, expected) in [
+        ("PINTLE_WAITING", "abc", "for 'PINTLE_WAITING': it is not a whole number"),
+        ("PINTLE_WAITING", "99999999999999999999999", "for 'PINTLE_WAITING': it is too large"),
+        ("PINTLE_LOG_LEVEL", "loud", "for 'PINTLE_LOG_LEVEL'"),
+        ("PINTLE_KEEP_RUNNING", "perhaps", "for 'PINTLE_KEEP_RUNNING'"),
+        ("PINTLE_DRAIN", "soon", "PINTLE_DRAIN: `soon` is not a duration"),
+        ("PINTLE_TIMEOUT", "search=soon", "PINTLE_TIMEOUT of search: `soon` is not a duration"),
+        ("PINTLE_RUNNING", "0", "PINTLE_RUNNING is 0; it must be from 1 to "),
+        ("PINTLE_TOOLSETS", "serch", "PINTLE_TOOLSETS: there is no toolset `serch`; the nearest is `search`"),
+        ("PINTLE_ROOT", "/no/such/folder", "PINTLE_ROOT: the root /no/such/folder cannot be opened"),
+        ("SYN_BACKEND_URL", "x", "; change SYN_BACKEND_URL\n"),
+    ] {
+        let (code, _, errors) = run(pintle().arg("serve").env(variable, value), b"");
+        assert_eq!(code, Some(2), "{variable}: {errors}");
+        assert!(errors.contains(expected), "{variable}: {errors}");
+    }
+    for (flag, expected) in [
+        ("--waiting=abc", "for '--waiting <N>': it is not a whole number"),
+        ("--running=0", "--running is 0"),
+        ("--backend-url=x", "; change --backend-url\n"),
+        ("--http=", "--http is empty; write it as `127.0.0.1:9999`"),
+        ("--toolsets=", "--toolsets is empty; write it as `files,search`, or `auto`"),
+    ] {
+        let (code, _, errors) = run(pintle().args(["serve", "--auth=none", flag]), b"");
+        assert_eq!(code, Some(2), "{flag}: {errors}");
+        assert!(errors.contains(expected), "{flag}: {errors}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("pintle.toml"), "backend_url = \"x\"\n").expect("writes");
+    let (code, _, errors) = run(pintle().arg("serve").current_dir(folder.path()), b"");
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("line 1, column 15: the backend cannot be used: "), "{errors}");
+    assert!(errors.contains("; change backend_url\n"), "{errors}");
+}
+
+#[test]
+fn an_empty_path_in_the_file_is_one_that_is_not_set() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = "schemas_dir = \"\"\nexamples_dir = \"\"\nlog_file = \"\"\nstate_dir = \"\"\ntools = \"\"\n";
+    fs::write(folder.path().join("pintle.toml"), file).expect("writes");
+    let mut command = pintle();
+    command.arg("serve").current_dir(folder.path()).env("HOME", folder.path().join("home"));
+    command.env("MCP_READY_FILE", folder.path().join("ready"));
+    let (code, _, errors) = run(&mut command, b"");
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(!errors.contains("warning"), "{errors}");
+}
+
+#[test]
 fn commands_work_anywhere_in_the_home_folder_too() {
     let home = tempfile::tempdir().expect("a folder");
     for arguments in [vec!["tools"], vec!["call", "list_schemas"]] {
@@ -256,14 +306,16 @@ fn the_environment_overrides_the_file_both_ways_and_empty_variables_count_as_uns
 }
 
 #[test]
-fn an_empty_variable_of_any_type_counts_as_unset() {
+fn an_empty_variable_of_any_type_but_the_scopes_counts_as_unset() {
     let folder = tempfile::tempdir().expect("a folder");
     let (_, help, _) = run(pintle().args(["serve", "--help"]), b"");
     let variables: Vec<_> = help.split("[env: ").skip(1).filter_map(|rest| rest.split(']').next()).collect();
     assert!(variables.len() > 30 && variables.contains(&"PINTLE_RUNNING"), "{variables:?}");
+    // That would grant everything; `scopes.rs` tests that it is refused.
+    let variables = variables.iter().filter(|name| **name != "PINTLE_SCOPE");
     fs::write(folder.path().join("pintle.toml"), "deterministic = true\n").expect("writes");
     let mut command = pintle();
-    command.arg("serve").current_dir(folder.path()).envs(variables.iter().map(|name| (name, "")));
+    command.arg("serve").current_dir(folder.path()).envs(variables.map(|name| (name, "")));
     // Another server may use the default ready file.
     command.args(["--ready-file"]).arg(folder.path().join("ready"));
     let line = br#"{"jsonrpc":"2.0","id":1,"method":"list_schemas","params":{}}"#;

@@ -169,8 +169,6 @@ fn scopes_come_from_flags_or_the_environment_or_the_file_in_that_order() {
         (in_file(), [false, true, true]),
         (in_file().env("PINTLE_SCOPE", "read:/q/"), [false, false, true]),
         (in_file().args(["--scope", "read:/p/"]), [false, true, false]),
-        // An empty variable counts as unset.
-        (in_file().env("PINTLE_SCOPE", ""), [false, true, true]),
     ];
     for (number, (setup, expected)) in starts.into_iter().enumerate() {
         let mut server = setup.start();
@@ -212,22 +210,32 @@ fn an_invalid_scope_stops_the_start_and_is_named() {
     let (code, _, errors) = started(&|command| {
         command.env("PINTLE_SCOPE", "read:/,wrong");
     });
-    assert!(code != Some(0) && errors.contains("`wrong` is not a scope"), "{errors}");
+    assert!(code != Some(0) && errors.contains("PINTLE_SCOPE: `wrong` is not a scope"), "{errors}");
     fs::write(folder.path().join("pintle.toml"), "scope = [\"wrong\"]\n").expect("writes");
     let (code, _, errors) = started(&|_| {});
     assert!(code != Some(0) && errors.contains("`wrong` is not a scope"), "{errors}");
 }
 
 #[test]
-fn an_empty_scope_on_the_command_line_does_not_open_everything() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut command = pintle();
-    command.args(["serve", "--scope", ""]).current_dir(folder.path());
-    command.env("PINTLE_STATE_DIR", "/nonexistent/pintle-state");
-    command.env("MCP_READY_FILE", folder.path().join("ready"));
-    let call = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"file.list\",\"params\":{}}\n";
-    let (code, output, errors) = run(&mut command, call.as_bytes());
-    assert!(code != Some(0) || output.contains("FORBIDDEN"), "{output}{errors}");
+fn an_empty_scope_on_the_command_line_or_in_its_variable_does_not_open_everything() {
+    for (flags, variable, expected) in [
+        (&["--scope", ""][..], None, "--scope is empty"),
+        (&[], Some(""), "PINTLE_SCOPE is empty"),
+        (&[], Some("read:/,"), "PINTLE_SCOPE is empty"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = pintle();
+        command.arg("serve").args(flags).current_dir(folder.path());
+        if let Some(variable) = variable {
+            command.env("PINTLE_SCOPE", variable);
+        }
+        command.env("PINTLE_STATE_DIR", "/nonexistent/pintle-state");
+        command.env("MCP_READY_FILE", folder.path().join("ready"));
+        let call = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"file.list\",\"params\":{}}\n";
+        let (code, output, errors) = run(&mut command, call.as_bytes());
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
+    }
 }
 
 /// A workspace with links from a folder in scope, `p`, to one that is not, `q`.

@@ -144,8 +144,7 @@ fn index_prints_files_sizes_and_skipped_files_as_plain_text_in_a_pipe() {
     assert!(lines[0].contains("generation 1") && lines[0].contains("0 removed"), "{lines:?}");
     let skipped: Vec<_> = lines[1..].iter().map(|line| line.trim()).collect();
     assert_eq!(skipped.len(), 4, "{lines:?}");
-    for reason in
-        ["1 binary", "1 ignored by a rule", "1 symbolic links", "1 too large (see --max-file-bytes)"]
+    for reason in ["1 binary", "1 ignored by a rule", "1 symbolic link", "1 too large (see --max-file-bytes)"]
     {
         let reported = format!("not searched: {reason}");
         assert!(skipped.iter().any(|line| line.starts_with(&reported)), "{reason}: {lines:?}");
@@ -205,7 +204,7 @@ fn an_index_that_cannot_be_built_ends_with_2_and_says_what_to_do() {
     refused(&["index", "--state-dir", "/proc/no/such"], &["CAPABILITY_MISSING", "--state-dir"]);
     assert!(!workspace.path("state").exists());
     refused(&["index", "../x"], &["leaves the root"]);
-    refused(&["index", "--max-file-bytes", "0"], &["max_file_bytes", "from 1 to"]);
+    refused(&["index", "--max-file-bytes", "0"], &["--max-file-bytes is 0", "from 1 to"]);
     refused(&["index", "--fulll"], &["--full"]);
 }
 

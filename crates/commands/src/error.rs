@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not a duration; write it as `1500ms`, `20s`, `2m` or `0`")]
+#[error("`{0}` is not a duration; write it as `1500ms`, `20s`, `2m`, `1.5h`, `1h 30m` or `0`")]
 pub struct NotADuration(pub String);
 
 /// Why the folder of manifests cannot be used.

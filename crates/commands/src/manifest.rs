@@ -318,7 +318,7 @@ fn is_executable(path: &Path) -> bool {
     path.is_file()
 }
 
-/// Reads a duration as people write it: `1500ms`, `20s`, `2m`, `0`.
+/// Reads a duration as people write it: `1500ms`, `20s`, `2m`, `1.5h`, `1h 30m`, `0`.
 pub fn duration(text: &str) -> Result<Duration, NotADuration> {
     if text.trim() == "0" {
         return Ok(Duration::ZERO);

@@ -8,7 +8,7 @@ use pintle_search::{Case, Match};
 
 use crate::{
     introduction, notices,
-    settings::{Flags, HTTP, PROGRAM_VERSION, SCOPE, ServeFlags, word},
+    settings::{Flags, HTTP, PROGRAM_VERSION, ServeFlags, problem_of_empty, word},
     terminal,
 };
 
@@ -48,12 +48,10 @@ impl Command {
             let problem = "--stdio and --http cannot be used together";
             exit(command.error(ErrorKind::ArgumentConflict, problem));
         }
-        // An empty variable is none; an empty flag is a variable that somebody forgot to set, and nothing is denied.
         if let Some(("serve", serve)) = matches.subcommand()
-            && serve.value_source(SCOPE.key) == Some(ValueSource::CommandLine)
-            && serve.get_raw(SCOPE.key).is_some_and(|mut scopes| scopes.any(OsStr::is_empty))
+            && let Some(problem) = problem_of_empty(serve)
         {
-            exit(command.error(ErrorKind::InvalidValue, "--scope is empty; write it as `read:/folder/`"));
+            exit(command.error(ErrorKind::InvalidValue, problem));
         }
         let read = match matches.subcommand() {
             Some(_) => Self::from_arg_matches(&matches),

@@ -29,7 +29,8 @@ pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, Located<Composi
         .clone()
         .map(|url| BackendConfig { url, assets_path: workspace.backend_assets_path.clone() });
     if let Some(problem) = backend.as_ref().and_then(BackendConfig::problem) {
-        return Err(workspace.backend_url_set_at.error(CompositionError::Backend(problem.to_string())));
+        let (problem, setting) = (problem.to_string(), workspace.backend_url_name.clone());
+        return Err(workspace.backend_url_set_at.error(CompositionError::Backend { problem, setting }));
     }
     let assets = Assets::load(AssetsConfig {
         root: Some(workspace.root.clone()),

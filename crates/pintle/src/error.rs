@@ -63,8 +63,8 @@ pub enum StartError {
 /// What fits together badly: a setting with what it names.
 #[derive(Debug, Error)]
 pub enum CompositionError {
-    #[error("the backend cannot be used: {0}; change --backend-url (SYN_BACKEND_URL)")]
-    Backend(String),
+    #[error("the backend cannot be used: {problem}; change {setting}")]
+    Backend { problem: String, setting: String },
     #[error("`{0}` is a folder; `{0}/**` binds all files below it")]
     BoundFolder(String),
     /// A schema that is not there, or a glob that cannot be one.

@@ -34,10 +34,12 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Where something stands: in a file, and at which position of it; nowhere, if it was typed.
+/// Where something stands: in a file, and at which position of it, or in an environment variable; nowhere, if it was
+/// typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
-    file: Option<PathBuf>,
+    /// The path of the file, or the name of the variable.
+    source: Option<PathBuf>,
     position: Option<Position>,
 }
 
@@ -72,6 +74,11 @@ pub enum TextError {
 }
 
 impl Location {
+    /// An environment variable.
+    pub fn variable(name: &str) -> Self {
+        Self { source: Some(name.into()), position: None }
+    }
+
     /// An error about what stands here.
     pub fn error<E>(&self, error: E) -> Located<E> {
         Located(Box::new(LocatedError { location: self.clone(), error }))
@@ -94,8 +101,8 @@ impl<E> Located<E> {
 impl<E: Display> Display for Located<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LocatedError { location, error } = &*self.0;
-        if let Some(file) = &location.file {
-            write!(f, "{}: ", file.display())?;
+        if let Some(source) = &location.source {
+            write!(f, "{}: ", source.display())?;
         }
         if let Some(Position { line, column }) = location.position {
             write!(f, "line {line}, column {column}: ")?;
@@ -120,7 +127,7 @@ impl Position {
 
     /// The location of this position in a file.
     pub fn within(self, file: &Path) -> Location {
-        Location { file: Some(file.to_owned()), position: Some(self) }
+        Location { source: Some(file.to_owned()), position: Some(self) }
     }
 }
 
@@ -166,7 +173,7 @@ impl Positions {
 
     /// The location of a position, or of the file as a whole.
     pub fn location(&self, position: Option<Position>) -> Location {
-        Location { file: Some(self.file.clone()), position }
+        Location { source: Some(self.file.clone()), position }
     }
 
     /// Where the key at the end of a pointer was written; nowhere, if it was not.

@@ -15,33 +15,29 @@ use super::{
 pub enum SettingError {
     #[error("{key} {wrong}")]
     WrongValue { key: &'static str, wrong: WrongValue },
-    #[error("{}{error}", prefix(key, error))]
-    Meaningless { key: &'static str, error: Meaningless },
-    #[error("{key} is {found}; it must be {bounds}")]
-    OutOfBounds { key: &'static str, found: String, bounds: String },
-    #[error("timeout of {tool}: {error}")]
-    Timeout { tool: String, error: NotADuration },
+    #[error("{name}: {error}")]
+    Meaningless { name: String, error: Meaningless },
+    #[error("{error}")]
+    MeaninglessElement { error: Meaningless },
+    #[error("{name} is {found}; it must be {bounds}")]
+    OutOfBounds { name: String, found: String, bounds: String },
+    #[error("{name} of {tool}: {error}")]
+    Timeout { name: String, tool: String, error: NotADuration },
     #[error("the root {} cannot be opened: {error}", root.display())]
     RootNotOpened { root: PathBuf, error: io::Error },
-    #[error("the root {} is not a folder; --root takes a folder", .0.display())]
+    #[error("the root {} is not a folder; the root must be one", .0.display())]
     RootNotAFolder(PathBuf),
-    #[error("over HTTP every program on this machine could call the tools; allow that with --auth none")]
+    #[error(
+        "over HTTP every program on this machine could call the tools; allow that with --auth none (`auth`)"
+    )]
     NoAuth,
     #[error("`{address}` is not an address to serve on ({error}); write it as {DEFAULT_HTTP}")]
     NotAnAddress { address: String, error: io::Error },
     #[error(
-        "{0} is not an address of this machine alone; with --auth none only such as {DEFAULT_HTTP} can be served"
+        "{0} is not an address of this machine alone; --auth none needs a loopback address, such as {DEFAULT_HTTP}"
     )]
     NotLoopback(String),
     /// An origin or a host that no request could have.
     #[error("{0}")]
     NoOrigin(String),
-}
-
-/// A duration does not say which setting it is about; an element of a list is quoted.
-fn prefix(key: &str, error: &Meaningless) -> String {
-    match error {
-        Meaningless::Duration(_) => format!("{key}: "),
-        Meaningless::Scope { .. } | Meaningless::Toolsets { .. } => String::new(),
-    }
 }

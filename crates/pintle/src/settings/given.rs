@@ -1,15 +1,15 @@
 //! What was given: on the command line, in the environment, in the file. Flags beat the environment, which beats the
 //! file, which beats the defaults.
 
-use std::path::PathBuf;
+use std::{ffi::OsStr, path::PathBuf};
 
-use clap::{ArgMatches, Args, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches, parser::ValueSource};
 use pintle_positions::{Located, Location};
 
 use super::{
     definition::{AnySetting, Setting},
     error::SettingError,
-    table::{CONFIG, SERVE, WORKSPACE},
+    table::{CONFIG, DEFAULT_HTTP, HTTP, SCOPE, SERVE, TOOLSETS, WORKSPACE},
     value::{Raw as _, Value},
 };
 use crate::{
@@ -70,6 +70,26 @@ impl FromArgMatches for ServeFlags {
     }
 }
 
+/// Says which flag of `pintle serve` is empty that must not be. An empty flag is most often a shell variable that
+/// somebody forgot to set, and what would hold instead, such as all scopes, is not what was meant. An empty environment
+/// variable counts as not set, except for the scopes, where that would grant everything.
+pub fn problem_of_empty(serve: &ArgMatches) -> Option<String> {
+    let settings: [(&dyn AnySetting, String); 3] = [
+        (&SCOPE, "write it as `read:/folder/`".into()),
+        (&HTTP, format!("write it as `{DEFAULT_HTTP}`")),
+        (&TOOLSETS, "write it as `files,search`, or `auto`".into()),
+    ];
+    settings.into_iter().find_map(|(setting, remedy)| {
+        let has_empty = serve.get_raw(setting.key())?.any(OsStr::is_empty);
+        let name = match serve.value_source(setting.key())? {
+            ValueSource::CommandLine => format!("--{}", setting.flag()),
+            ValueSource::EnvVariable if setting.key() == SCOPE.key => setting.env().to_owned(),
+            _ => return None,
+        };
+        has_empty.then(|| format!("{name} is empty; {remedy}"))
+    })
+}
+
 /// All that was given.
 #[derive(Debug, Default)]
 pub struct Given {
@@ -95,20 +115,45 @@ impl Given {
             None => {
                 let Some(value) = self.written(setting) else { return Ok(setting.default_value()) };
                 let wrong = |wrong| self.location(setting).error(SettingError::WrongValue { key, wrong });
-                T::Raw::written(value).map_err(wrong)?.relative_to(&self.file.folder)
+                let raw = T::Raw::written(value).map_err(wrong)?;
+                if raw.is_unset() {
+                    return Ok(setting.default_value());
+                }
+                raw.relative_to(&self.file.folder)
             }
         };
+        let name = self.name(setting);
         let value = T::mean(raw).map_err(|error| {
-            let location = self.element_location(setting, error.index());
-            location.error(SettingError::Meaningless { key, error })
+            let location = self.file_location(setting, error.index());
+            location.error(match self.is_typed(setting) || error.index().is_none() {
+                true => SettingError::Meaningless { name: name.clone(), error },
+                // The position in the file says which setting it is about.
+                false => SettingError::MeaninglessElement { error },
+            })
         })?;
         match setting.bounds.filter(|bounds| !bounds.accept(&value)) {
             Some(bounds) => {
                 let (found, bounds) = (value.show().unwrap_or_default(), bounds.describe());
-                Err(self.location(setting).error(SettingError::OutOfBounds { key, found, bounds }))
+                let error = SettingError::OutOfBounds { name, found, bounds };
+                Err(self.file_location(setting, None).error(error))
             }
             None => Ok(value),
         }
+    }
+
+    /// What a setting was set by: its flag, its environment variable, or its key in the file.
+    pub fn name(&self, setting: &dyn AnySetting) -> String {
+        match self.source(setting) {
+            Some(ValueSource::EnvVariable) => setting.env().to_owned(),
+            Some(_) => format!("--{}", setting.flag()),
+            None => setting.key().to_owned(),
+        }
+    }
+
+    /// Where a setting was typed, if it was.
+    fn source(&self, setting: &dyn AnySetting) -> Option<ValueSource> {
+        // Not every command has every flag, and clap panics at the question for one that there is not.
+        self.is_typed(setting).then(|| self.flags.matches.value_source(setting.key())).flatten()
     }
 
     /// Whether a setting was typed, or stands in its environment variable.
@@ -126,13 +171,21 @@ impl Given {
         texts.filter(|text| !text.is_empty()).collect()
     }
 
-    /// Where a setting was written in the file, unless it was typed, which beats the file.
+    /// Where a setting was written in the file, or its environment variable, unless it was typed, which beats both.
     pub fn location<T: Value>(&self, setting: &Setting<T>) -> Location {
         self.element_location(setting, None)
     }
 
     /// The same for an element of a list.
     pub fn element_location<T: Value>(&self, setting: &Setting<T>, index: Option<usize>) -> Location {
+        match self.source(setting) {
+            Some(ValueSource::EnvVariable) => Location::variable(setting.env),
+            _ => self.file_location(setting, index),
+        }
+    }
+
+    /// The same for what names its setting itself.
+    fn file_location<T: Value>(&self, setting: &Setting<T>, index: Option<usize>) -> Location {
         match self.is_typed(setting) {
             true => Location::default(),
             false => self.file.location(setting.key, index),

@@ -16,7 +16,7 @@ mod workspace;
 
 pub use definition::AnySetting;
 pub use error::SettingError;
-pub use given::{Flags, Given, ServeFlags};
+pub use given::{Flags, Given, ServeFlags, problem_of_empty};
 pub use serve::{Listen, ListenHttp, Serve};
 pub use table::{
     ARGUMENTS, HTTP, INDEX, MAX_REQUEST_BYTES, MAX_RESULT_BYTES, RESULTS, SCOPE, STATE_DIR, TIMEOUT,

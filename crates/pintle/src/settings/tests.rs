@@ -131,6 +131,7 @@ fn flags_beat_the_file_and_the_file_beats_the_default() {
     assert!(matches!(given(&["--schemas-dir=s"], "").get(&SCHEMAS_DIR), Ok(AssetFolder::Set(_))));
     // An empty path is one that is not set.
     assert_eq!(given(&["--log-file="], file).get(&LOG_FILE).ok(), by_file.get(&LOG_FILE).ok());
+    assert!(matches!(given(&[], "schemas_dir = \"\"").get(&SCHEMAS_DIR), Ok(AssetFolder::InRoot(_))));
     assert_eq!(given(&["--backend-url="], "").get(&BACKEND_URL).ok(), Some(Some(String::new())));
 }
 
@@ -148,7 +149,10 @@ fn what_is_out_of_its_bounds_or_means_nothing_is_reported_where_it_stands() {
         assert_eq!(problem(&given(&[], file), &RUNNING), expected);
     }
     let typed = given(&["--running=0"], "running = 5");
-    assert_eq!(problem(&typed, &RUNNING), format!("running is 0; it must be from 1 to {most}"));
+    assert_eq!(problem(&typed, &RUNNING), format!("--running is 0; it must be from 1 to {most}"));
+    assert!(problem(&given(&["--drain=soon"], ""), &DRAIN).starts_with("--drain: `soon` is not a duration"));
+    let typed = given(&["--scope=rad:/"], "");
+    assert!(problem(&typed, &SCOPE).starts_with("--scope: `rad:/` is not a scope"));
     assert_eq!(
         problem(&given(&[], "write_timeout = \"0\""), &WRITE_TIMEOUT),
         at("line 1, column 17: write_timeout is 0; it must be longer than 0")
@@ -167,7 +171,7 @@ fn what_is_out_of_its_bounds_or_means_nothing_is_reported_where_it_stands() {
     );
     assert!(
         problem(&given(&[], "toolsets = [\"files\", \"auto\"]"), &TOOLSETS)
-            .starts_with(&at("line 1, column 12: `auto` stands for all"))
+            .starts_with(&at("line 1, column 12: toolsets: `auto` stands for all"))
     );
 }
 

@@ -5,6 +5,7 @@
 //! does not stop the command.
 
 use std::{
+    num::IntErrorKind,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -12,9 +13,10 @@ use std::{
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
     builder::{
-        BoolishValueParser, OsStringValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser,
-        StringValueParser, TypedValueParser,
+        BoolishValueParser, OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser,
+        TypedValueParser,
     },
+    error::{ContextKind, ContextValue},
     parser::ValueSource,
 };
 use pintle_commands::{NotADuration, duration};
@@ -45,6 +47,11 @@ pub trait Raw: Sized + 'static {
 
     /// The value of a key in the file.
     fn written(value: &toml::Value) -> Result<Self, WrongValue>;
+
+    /// Whether a key in the file that has this value counts as not set.
+    fn is_unset(&self) -> bool {
+        false
+    }
 
     /// The same, if paths in it are relative to a folder.
     fn relative_to(self, _folder: &Path) -> Self {
@@ -203,7 +210,13 @@ macro_rules! numbers {
     ($($type:ty),*) => {
         $(impl Raw for $type {
             fn describe(argument: Arg) -> Arg {
-                argument.value_parser(UnlessEmpty(RangedU64ValueParser::<Self>::new()))
+                let parser = StringValueParser::new().try_map(|text| {
+                    text.parse::<Self>().map_err(|error| match error.kind() {
+                        IntErrorKind::PosOverflow => NotAWholeNumber::TooLarge,
+                        _ => NotAWholeNumber::Other,
+                    })
+                });
+                argument.value_parser(UnlessEmpty(parser))
             }
 
             fn typed(matches: &ArgMatches, id: &str) -> Option<Self> {
@@ -220,6 +233,15 @@ macro_rules! numbers {
 
 numbers!(u64, usize);
 
+/// Why a text is not a number that a setting could have.
+#[derive(Debug, Error)]
+enum NotAWholeNumber {
+    #[error("it is too large")]
+    TooLarge,
+    #[error("it is not a whole number")]
+    Other,
+}
+
 impl Raw for String {
     fn describe(argument: Arg) -> Arg {
         argument.value_parser(UnlessEmpty(StringValueParser::new()))
@@ -234,7 +256,7 @@ impl Raw for String {
     }
 }
 
-/// An empty path is one that is not set, also as a flag.
+/// An empty path is one that is not set, also as a flag and in the file.
 impl Raw for PathBuf {
     fn describe(argument: Arg) -> Arg {
         argument.value_parser(UnlessEmpty(OsStringValueParser::new().map(PathBuf::from)))
@@ -246,6 +268,10 @@ impl Raw for PathBuf {
 
     fn written(value: &toml::Value) -> Result<Self, WrongValue> {
         String::written(value).map(Self::from)
+    }
+
+    fn is_unset(&self) -> bool {
+        self.as_os_str().is_empty()
     }
 
     fn relative_to(self, folder: &Path) -> Self {
@@ -275,7 +301,7 @@ impl Raw for Vec<String> {
     }
 }
 
-/// An address to serve on, as it was written. An empty one is one that is not set, also as a flag.
+/// An address to serve on, as it was written. An empty variable is one that is not set; an empty flag is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(pub String);
 
@@ -423,7 +449,7 @@ fn one<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Opti
 }
 
 /// Reads values as another parser does, but takes an empty environment variable for one that is not set: whoever starts
-/// the program cannot always remove a variable.
+/// the program cannot always remove a variable. An error about a variable names it instead of the flag.
 #[derive(Clone)]
 struct UnlessEmpty<P>(P);
 
@@ -449,7 +475,15 @@ impl<P: TypedValueParser> TypedValueParser for UnlessEmpty<P> {
         if value.is_empty() && source == ValueSource::EnvVariable {
             return Ok(None);
         }
-        self.0.parse_ref_(command, argument, value, source).map(Some)
+        self.0.parse_ref_(command, argument, value, source).map(Some).map_err(|mut error| {
+            if source == ValueSource::EnvVariable
+                && let Some(name) = argument.and_then(Arg::get_env)
+            {
+                let name = name.to_string_lossy().into_owned();
+                error.insert(ContextKind::InvalidArg, ContextValue::String(name));
+            }
+            error
+        })
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

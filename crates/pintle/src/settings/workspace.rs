@@ -42,6 +42,8 @@ pub struct Workspace {
     pub examples_dir: Option<PathBuf>,
     pub backend_url: Option<String>,
     pub backend_url_set_at: Location,
+    /// What it was set by, for messages that ask to change it.
+    pub backend_url_name: String,
     pub backend_assets_path: String,
     pub allow_unvalidated: bool,
     /// The largest file that is searched.
@@ -86,6 +88,7 @@ impl Workspace {
             examples_dir: given.get(&EXAMPLES_DIR)?.find(&root),
             backend_url: given.get(&BACKEND_URL)?.filter(|url| !url.trim().is_empty()),
             backend_url_set_at: given.location(&BACKEND_URL),
+            backend_url_name: given.name(&BACKEND_URL),
             backend_assets_path: given.get(&BACKEND_ASSETS_PATH)?,
             allow_unvalidated: given.get(&ALLOW_UNVALIDATED)?,
             max_file_bytes: given.get(&MAX_FILE_BYTES)?,
@@ -129,18 +132,22 @@ pub enum ToolsFolderError {
 fn timeouts(given: &Given) -> Result<Timeouts, Located<SettingError>> {
     let mut chosen = Timeouts::default();
     for (tool, text) in &given.file.timeouts {
-        set_timeout(&mut chosen, tool, text)
+        set_timeout(&mut chosen, "timeout", tool, text)
             .map_err(|error| given.file.timeout_location(tool).error(error))?;
     }
     for text in given.get(&TIMEOUT)? {
         let (tool, text) = text.split_once('=').unwrap_or((ALL_TOOLS, &text));
-        set_timeout(&mut chosen, tool, text).map_err(Located::nowhere)?;
+        set_timeout(&mut chosen, &given.name(&TIMEOUT), tool, text).map_err(Located::nowhere)?;
     }
     Ok(chosen)
 }
 
-fn set_timeout(chosen: &mut Timeouts, tool: &str, text: &str) -> Result<(), SettingError> {
-    let timeout = duration(text).map_err(|error| SettingError::Timeout { tool: tool.to_owned(), error })?;
+fn set_timeout(chosen: &mut Timeouts, name: &str, tool: &str, text: &str) -> Result<(), SettingError> {
+    let timeout = duration(text).map_err(|error| SettingError::Timeout {
+        name: name.to_owned(),
+        tool: tool.to_owned(),
+        error,
+    })?;
     if tool == ALL_TOOLS {
         chosen.for_all = Some(timeout);
     } else {
