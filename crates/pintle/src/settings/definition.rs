@@ -107,6 +107,8 @@ pub trait AnySetting: Sync {
     fn check_written(&self, value: &toml::Value) -> Result<(), WrongValue>;
     /// The default as help shows it; none where there is nothing to say.
     fn default_text(&self) -> Option<String>;
+    /// The bounds as help and errors show them.
+    fn bounds_text(&self) -> Option<String>;
 }
 
 impl<T: Value> AnySetting for Setting<T> {
@@ -123,10 +125,9 @@ impl<T: Value> AnySetting for Setting<T> {
     }
 
     fn argument(&self) -> Arg {
-        let help = match self.default_text() {
-            Some(default) => format!("{} [default: {default}]", self.help),
-            None => self.help.to_owned(),
-        };
+        let bounds = self.bounds_text().map(|bounds| format!(" [{bounds}]")).unwrap_or_default();
+        let default = self.default_text().map(|default| format!(" [default: {default}]"));
+        let help = format!("{}{bounds}{}", self.help, default.unwrap_or_default());
         let argument = Arg::new(self.key)
             .long(self.flag())
             .value_name(self.value_name)
@@ -155,6 +156,10 @@ impl<T: Value> AnySetting for Setting<T> {
             Fallback::Value(value) => value().show(),
             Fallback::Described(words, _) => Some(words.to_owned()),
         }
+    }
+
+    fn bounds_text(&self) -> Option<String> {
+        self.bounds.map(Bounds::describe)
     }
 }
 

@@ -92,6 +92,32 @@ fn help_shows_the_default_that_holds() {
 }
 
 #[test]
+fn the_documentation_has_the_bounds_and_the_exceptions_of_the_table() {
+    let page = include_str!("../../../../docs/configuration.md");
+    let bounded = all_settings().filter_map(|setting| Some((setting.key(), setting.bounds_text()?)));
+    let rows: Vec<String> = bounded.map(|(key, bounds)| format!("| `{key}` | {bounds} |")).collect();
+    let (_, table) = page.split_once("| setting | bounds |\n| --- | --- |\n").expect("a table");
+    assert_eq!(table.lines().take_while(|line| line.starts_with('|')).collect::<Vec<_>>(), rows);
+    let item = |start: &str| {
+        let (_, item) = page.split_once(start).expect(start);
+        let item = item.split("\n-").next().unwrap_or(item).split("\n\n").next().unwrap_or(item);
+        let flags = item.split('`').filter_map(|text| text.strip_prefix("--"));
+        flags.map(str::to_owned).collect::<HashSet<_>>()
+    };
+    let flags = |is_excepted: fn(&dyn AnySetting) -> bool| -> HashSet<String> {
+        all_settings().filter(|setting| is_excepted(*setting)).map(|setting| setting.flag()).collect()
+    };
+    assert_eq!(item("- No key in the file:"), flags(|setting| !setting.is_in_file()));
+    assert_eq!(item("- No default in the help,"), flags(|setting| setting.default_text().is_none()));
+}
+
+#[test]
+fn help_shows_the_bounds() {
+    let help = RUNNING.argument().get_help().expect("help").to_string();
+    assert!(help.contains(" [from 1 to 1073741824] [default: "), "{help}");
+}
+
+#[test]
 fn a_default_is_within_its_bounds() {
     let nothing = given(&[], "");
     for (setting, value) in [(&RUNNING, None), (&WAITING, Some(64)), (&MAX_REQUEST_BYTES, Some(1 << 20))] {
