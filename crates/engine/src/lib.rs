@@ -9,6 +9,8 @@ mod budget;
 mod catalogue;
 mod clock;
 mod engine;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod idempotency;
 mod incoming;
 mod invoke;

@@ -8,6 +8,8 @@
 
 mod budget;
 mod cplusplus;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod grammar;
 mod kind;
 mod language;
