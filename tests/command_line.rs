@@ -117,7 +117,7 @@ fn an_unknown_key_in_the_file_stops_the_start_and_names_the_nearest() {
         ("[timeout]\nx = \"1s\"", "the nearest known one is `timeouts`"),
         ("[timeouts]\nlist_schema = \"1s\"", "the nearest is `list_schemas`"),
         ("drain = \"soon\"", "`soon` is not a duration"),
-        ("root = 5", "/root"),
+        ("root = 5", "`root`"),
         ("root = [", "line 1"),
     ] {
         fs::write(folder.path().join("pintle.toml"), text).expect("writes");
@@ -138,7 +138,7 @@ fn every_error_in_the_file_has_its_file_line_and_column() {
     for (text, position, wanted) in [
         // The value has the wrong type.
         (format!("{bind}path = \"b\"\nschemas = \"lamp\"\n"), "line 7, column 1", "unknown key `schemas`"),
-        (format!("{bind}path = \"b\"\nschema = 7\n"), "line 7, column 10", "/bind/1/schema"),
+        (format!("{bind}path = \"b\"\nschema = 7\n"), "line 7, column 10", "`bind/1/schema`"),
         (format!("{bind}path = \"b\"\n"), "line 5, column 1", "`schema` is missing"),
         // The value cannot be applied.
         (format!("{bind}path = \"b\"\nschema = \"lmp\"\n"), "line 7, column 10", "the nearest is `lamp`"),

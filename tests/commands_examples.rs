@@ -137,7 +137,7 @@ fn a_new_manifest_is_valid_and_nothing_is_overwritten() {
     let (code, _, errors) = run(pintle().args(["tool", "new", "hello", "--dir"]).arg(folder.path()), b"");
     assert!(code == Some(2) && errors.contains("cannot write"), "{code:?}: {errors}");
     let (code, _, errors) = run(pintle().args(["tool", "new", "a b", "--dir"]).arg(folder.path()), b"");
-    assert!(code == Some(2) && errors.contains("`a b` is no name for a tool"), "{code:?}: {errors}");
+    assert!(code == Some(2) && errors.contains("`a b` is not a valid tool name"), "{code:?}: {errors}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tells the binary which commit it was built from.
+//! Sets the commit that the binary was built from, for its version.
 
 use std::{path::Path, process::Command};
 

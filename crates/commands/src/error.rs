@@ -90,7 +90,7 @@ pub enum ManifestError {
     Text(#[from] TextError),
     /// The name cannot be a tool's.
     #[error(
-        "`{name}` is no name for a tool; write up to {longest} letters, digits, `_`, `-` and `.`, and begin with a \
+        "`{name}` is not a valid tool name; write up to {longest} letters, digits, `_`, `-` and `.`, and begin with a \
          letter or a digit"
     )]
     BadName {
@@ -125,7 +125,7 @@ pub enum ManifestError {
         longest: usize,
     },
     /// A list was expected.
-    #[error("this is no list; write {what} as one: {example}")]
+    #[error("this is not a list; write {what} as one: {example}")]
     NotAList {
         /// What the list has.
         what: &'static str,

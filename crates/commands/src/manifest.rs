@@ -363,14 +363,14 @@ mod tests {
             (with("grace = true"), "line 4, column 9: this is no duration"),
             (
                 with("env = \"CI\""),
-                "line 4, column 7: this is no list; write names of variables as one: [\"CI\"]",
+                "line 4, column 7: this is not a list; write names of variables as one: [\"CI\"]",
             ),
-            (with("[env]\nCI = \"1\""), "line 4, column 1: this is no list"),
+            (with("[env]\nCI = \"1\""), "line 4, column 1: this is not a list"),
             (with("max_parallel = -1"), "line 4, column 16: this is -1; it must be a number from 1 to 1024"),
             (with("schema_version = 1.5"), "line 4, column 18: this is 1.5"),
             (
                 with("").replace("[\"/bin/lint\", \"{path}\"]", "\"lint\""),
-                "line 3, column 11: this is no list",
+                "line 3, column 11: this is not a list",
             ),
             (
                 with("").replace("\"{path}\"]", "\"{path}\", 7]"),

@@ -24,7 +24,7 @@ command = ["/usr/bin/printf", "%s", "{text}"]
 # stdin = "json"       # the program gets all arguments as one JSON object on standard input
 # cwd = "/"            # the working folder, in the root
 # env = ["CI"]         # more variables of the server's environment; PATH, HOME, LANG, LC_* and TMPDIR are always passed
-# timeout = "10m"      # how long a call may run; "0" is for ever
+# timeout = "10m"      # how long a call may run; "0" means no limit
 # grace = "2s"         # the time between SIGTERM and SIGKILL when a call is ended
 # max_output = 262144  # how many bytes of each stream are kept: the first quarter, and the rest from the end
 # max_parallel = 4     # how many calls run at the same time
@@ -58,7 +58,7 @@ mod tests {
         let text = starter("lint").expect("a manifest");
         assert_eq!(Manifest::parse(&text, Path::new("lint"), None).expect("a manifest").name(), "lint");
         let problem = starter("a b").expect_err("refused").to_string();
-        assert!(problem.starts_with("`a b` is no name for a tool"), "{problem}");
+        assert!(problem.starts_with("`a b` is not a valid tool name"), "{problem}");
         assert!(starter("\"\n").is_err() && starter("").is_err());
     }
 }

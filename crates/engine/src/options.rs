@@ -45,7 +45,7 @@ impl Default for Options {
     }
 }
 
-/// How long calls may run; zero is for ever.
+/// How long calls may run; zero means no limit.
 #[derive(Clone, Debug, Default)]
 pub struct Timeouts {
     /// For tools that are not named, if it is set.

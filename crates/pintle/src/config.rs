@@ -61,7 +61,7 @@ pub enum ConfigError {
     UnknownKey { key: String, near: Option<&'static str>, known: Vec<&'static str> },
     #[error("key `{0}` is missing")]
     MissingKey(&'static str),
-    #[error("`{pointer}` {wrong}")]
+    #[error("`{}` {wrong}", pointer.trim_start_matches('/'))]
     WrongValue { pointer: String, wrong: WrongValue },
 }
 
@@ -274,12 +274,12 @@ mod tests {
         let good = "[[bind]]\npath = \"a\"\nschema = \"lamp\"\n";
         for (second, expected) in [
             ("[[bind]]\npath = \"b\"\nschemas = \"lamp\"\n", "line 6, column 1: unknown key `schemas`"),
-            ("[[bind]]\npath = \"b\"\nschema = 7\n", "line 6, column 10: `/bind/1/schema`"),
+            ("[[bind]]\npath = \"b\"\nschema = 7\n", "line 6, column 10: `bind/1/schema`"),
             ("[[bind]]\npath = \"b\"\n", "line 4, column 1: key `schema` is missing"),
-            ("[[bind]]\npath = 7\nschema = 7\n", "line 5, column 8: `/bind/1/path`"),
+            ("[[bind]]\npath = 7\nschema = 7\n", "line 5, column 8: `bind/1/path`"),
             (
                 "[[bind]]\npath = \"b\"\nschema = 1979-05-27\n",
-                "line 6, column 10: `/bind/1/schema` is a date; it takes a text, in quotes",
+                "line 6, column 10: `bind/1/schema` is a date; it takes a string, in quotes",
             ),
             ("[[bind]]\nschema = \"a\"\nschema = \"b\"\n", "line 6, column 1: duplicate key"),
         ] {
@@ -287,12 +287,12 @@ mod tests {
             assert!(problem.starts_with(&format!("p.toml: {expected}")), "{second}: {problem}");
         }
         for (text, expected) in [
-            ("bind = 5", "line 1, column 8: `/bind` is a whole number; it takes tables: [[bind]]"),
-            ("bind = [5]", "line 1, column 9: `/bind/0` is a whole number; it takes a table"),
-            ("timeouts = 5", "line 1, column 12: `/timeouts` is a whole number; it takes a table"),
+            ("bind = 5", "line 1, column 8: `bind` is a whole number; it takes tables: [[bind]]"),
+            ("bind = [5]", "line 1, column 9: `bind/0` is a whole number; it takes a table"),
+            ("timeouts = 5", "line 1, column 12: `timeouts` is a whole number; it takes a table"),
             (
                 "[timeouts]\nsearch = 2",
-                "line 2, column 10: `/timeouts/search` is a whole number; it takes a text, in quotes",
+                "line 2, column 10: `timeouts/search` is a whole number; it takes a string, in quotes",
             ),
         ] {
             assert_eq!(problem(text), format!("p.toml: {expected}"));
@@ -301,11 +301,11 @@ mod tests {
 
     #[test]
     fn of_several_errors_the_first_in_the_file_is_reported() {
-        // By its pointer the eleventh table, `/bind/10`, would stand before the third, `/bind/2`.
+        // By its pointer the eleventh table, `bind/10`, would stand before the third, `bind/2`.
         let good = "[[bind]]\npath = \"a\"\nschema = \"lamp\"\n";
         let bad = "[[bind]]\npath = 7\nschema = \"lamp\"\n";
         let first = problem(&[good, good, bad, &good.repeat(7), bad].concat());
-        assert!(first.starts_with("p.toml: line 8, column 8: `/bind/2/path`"), "{first}");
+        assert!(first.starts_with("p.toml: line 8, column 8: `bind/2/path`"), "{first}");
         // A misspelt key is the cause of one that is missing.
         let cause = problem("[[bind]]\nschema = 7\npaths = \"a\"\n");
         assert!(cause.starts_with("p.toml: line 3, column 1: unknown key `paths`"), "{cause}");
@@ -316,27 +316,27 @@ mod tests {
         for (text, expected) in [
             (
                 "running = \"4\"",
-                "line 1, column 11: `/running` is a text; it takes a whole number, without quotes",
+                "line 1, column 11: `running` is a string; it takes a whole number, without quotes",
             ),
-            ("running = -4", "line 1, column 11: `/running` is a negative number; it takes a whole number"),
-            ("running = 1.5", "line 1, column 11: `/running` is a number with a fraction"),
-            ("running = nan", "line 1, column 11: `/running` is not a number that can be used"),
+            ("running = -4", "line 1, column 11: `running` is a negative number; it takes a whole number"),
+            ("running = 1.5", "line 1, column 11: `running` is a number with a fraction"),
+            ("running = nan", "line 1, column 11: `running` is not a number that can be used"),
             (
                 "\n\nkeep_running = 1",
-                "line 3, column 16: `/keep_running` is a whole number; it takes true or false, without quotes",
+                "line 3, column 16: `keep_running` is a whole number; it takes true or false, without quotes",
             ),
             (
                 "\nenvelope = \"x\"",
-                "line 2, column 12: `/envelope` is \"x\"; it takes one of \"enforce\", \"shadow\"",
+                "line 2, column 12: `envelope` is \"x\"; it takes one of \"enforce\", \"shadow\"",
             ),
-            ("auth = true", "line 1, column 8: `/auth` is true or false; it takes only \"none\""),
+            ("auth = true", "line 1, column 8: `auth` is true or false; it takes only \"none\""),
             (
                 "scope = [\n  \"read:/\",\n  5,\n]",
-                "line 3, column 3: `/scope/1` is a whole number; it takes a text, in quotes",
+                "line 3, column 3: `scope/1` is a whole number; it takes a string, in quotes",
             ),
-            ("scope = \"read:/\"", "line 1, column 9: `/scope` is a text; it takes a list of texts"),
-            ("root = []", "line 1, column 8: `/root` is a list; it takes a text, in quotes"),
-            ("drain = 1979-05-27", "line 1, column 9: `/drain` is a date; it takes a text, in quotes"),
+            ("scope = \"read:/\"", "line 1, column 9: `scope` is a string; it takes a list of strings"),
+            ("root = []", "line 1, column 8: `root` is a list; it takes a string, in quotes"),
+            ("drain = 1979-05-27", "line 1, column 9: `drain` is a date; it takes a string, in quotes"),
             ("drain = ", "line 1, column 9: "),
         ] {
             let problem = problem(text);

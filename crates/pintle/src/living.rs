@@ -23,12 +23,12 @@ pub fn since_before(pid: u32, time: SystemTime) -> bool {
     match Stat::read(pid) {
         Some(stat) if stat.has_ended => false,
         Some(stat) => stat.started().is_none_or(|started| started <= time + TOLERANCE),
-        // Not every system tells.
+        // Not every system reports it.
         None => true,
     }
 }
 
-/// What Linux tells of a process.
+/// What Linux reports of a process.
 struct Stat {
     /// It has ended, and its parent has not asked for its exit code yet.
     has_ended: bool,

@@ -73,7 +73,7 @@ fn write_prepared(label: &str, text: &str) {
     }
 }
 
-/// Tells of panics where they happened. A formatted message may quote what a caller sent, so only
+/// Reports where a panic happened. A formatted message may quote what a caller sent, so only
 /// messages that stand in the source are shown.
 pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {

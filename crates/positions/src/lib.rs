@@ -63,7 +63,7 @@ pub enum TextError {
     #[error("{0}")]
     NotToml(String),
     /// A value is a date, which no key takes.
-    #[error("this is a date; write a text, in quotes")]
+    #[error("this is a date; write a string, in quotes")]
     Date,
     /// A value is infinite or not a number.
     #[error("this is not a number that can be used; write digits")]

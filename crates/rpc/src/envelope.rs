@@ -236,7 +236,7 @@ fn read_fields(text: &str) -> Result<Fields<'_>, Refused> {
         serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
         return Err(refuse(Fault::invalid(
             Stage::Envelope,
-            "the frame is not an object; send exactly one request object a frame (no batches)",
+            "the frame is not an object; send exactly one request object per frame (no batches)",
         )));
     }
     match read_map(text, FieldsVisitor) {
@@ -294,15 +294,15 @@ fn parse_message(error: &serde_json::Error, verdict: &str) -> String {
     format!("the frame {verdict}: {} at {position}", reason.map_or("syntax error", |(_, message)| message))
 }
 
-/// The name of the first field that is there twice, cut short.
+/// The name of the first field that appears twice, cut short.
 #[derive(Debug, Error)]
-#[error("the envelope is wrong: field `{0}` is there twice")]
+#[error("the envelope is wrong: field `{0}` appears twice")]
 struct DuplicateField(String);
 
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    /// A field that is there twice is no error of the deserializer: the frame is JSON.
+    /// A field that appears twice is no error of the deserializer: the frame is JSON.
     type Value = Result<Fields<'de>, DuplicateField>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -521,12 +521,12 @@ mod tests {
             (&b"{\"a\":\"\xff\"}"[..], "the frame is not UTF-8: byte 7 is wrong"),
             (b"{\"a\":1", "the frame is not JSON: it ends too early, at column 6"),
             (b"{\"a\":1,}", "the frame is not JSON: syntax error at column 8"),
-            (b"{\"a\":1,\"a\":2}", "the envelope is wrong: field `a` is there twice"),
+            (b"{\"a\":1,\"a\":2}", "the envelope is wrong: field `a` appears twice"),
             (
                 b"{\"x\":123456789012345678901}",
                 "the number at column 6 cannot be held exactly, so it is not taken",
             ),
-            (b"[1]", "the frame is not an object; send exactly one request object a frame (no batches)"),
+            (b"[1]", "the frame is not an object; send exactly one request object per frame (no batches)"),
         ] {
             let refused = open_text(frame, EnvelopeMode::Enforce).expect_err("bad");
             assert_eq!(refused.fault.message, expected);

@@ -57,20 +57,22 @@ fn print(report: &BuildReport, took: Duration) {
         took.as_secs_f64(),
     ));
     for (reason, count) in &report.skipped {
-        output::line(&format!("  not searched: {} {}", HumanCount(*count), explain(reason)));
+        output::line(&format!("  not searched: {} {}", HumanCount(*count), explain(reason, *count)));
     }
 }
 
-fn explain(reason: &str) -> &str {
+fn explain(reason: &str, count: u64) -> &str {
     match reason {
-        "binary" => "binary (they have a NUL byte)",
+        "binary" => "binary (with a NUL byte)",
         "too_large" => "too large (see --max-file-bytes)",
         "unreadable" => "unreadable",
+        "unreadable_folder" if count == 1 => "unreadable folder",
         "unreadable_folder" => "unreadable folders",
         "ignored_by_rule" => "ignored by a rule (in .gitignore, .ignore or .rgignore)",
         "inside_git" => "inside `.git`",
+        "symbolic_link" if count == 1 => "symbolic link",
         "symbolic_link" => "symbolic links",
-        "special_file" => "neither files nor folders",
+        "special_file" => "neither file nor folder",
         other => other,
     }
 }

@@ -171,7 +171,7 @@ settings! {
         // The file has a table for it, `[timeouts]`.
         is_in_file: false,
         default: Fallback::Value(Vec::new),
-        help: "How long a call may run: `20s` for every tool, `validate_asset=20s` for one; 0 is for ever",
+        help: "How long a call may run: `20s` for every tool, `validate_asset=20s` for one; 0 means no limit",
     }
 }
 

@@ -225,7 +225,7 @@ fn every_key_of_the_table_is_taken_in_the_file_and_a_date_is_taken_by_none() {
         if setting.is_in_file() {
             let problem = parse(&format!("\n  {key} = 1979-05-27\n")).expect_err("a date").to_string();
             let column = key.len() + 6;
-            let expected = format!("p.toml: line 2, column {column}: `/{key}` is a date; it takes ");
+            let expected = format!("p.toml: line 2, column {column}: `{key}` is a date; it takes ");
             assert!(problem.starts_with(&expected), "{problem}");
         }
     }

@@ -252,7 +252,7 @@ impl Raw for String {
     }
 
     fn written(value: &toml::Value) -> Result<Self, WrongValue> {
-        value.as_str().map(str::to_owned).ok_or_else(|| WrongValue::new(value, "a text, in quotes"))
+        value.as_str().map(str::to_owned).ok_or_else(|| WrongValue::new(value, "a string, in quotes"))
     }
 }
 
@@ -293,7 +293,7 @@ impl Raw for Vec<String> {
     }
 
     fn written(value: &toml::Value) -> Result<Self, WrongValue> {
-        let expected = "a list of texts: [\"…\", \"…\"]";
+        let expected = "a list of strings: [\"…\", \"…\"]";
         let items = value.as_array().ok_or_else(|| WrongValue::new(value, expected))?;
         let text =
             |(index, item)| String::written(item).map_err(|wrong| WrongValue { index: Some(index), ..wrong });
@@ -431,7 +431,7 @@ impl WrongValue {
 
 fn kind(value: &toml::Value) -> &'static str {
     match value {
-        toml::Value::String(_) => "a text",
+        toml::Value::String(_) => "a string",
         toml::Value::Integer(number) if *number < 0 => "a negative number",
         toml::Value::Integer(_) => "a whole number",
         toml::Value::Float(number) if number.is_finite() => "a number with a fraction",

@@ -105,7 +105,7 @@ fn take_key(headers: &HeaderMap, key: &mut Option<String>) -> Result<(), Fault> 
     let header = match (values.next(), values.next()) {
         (None, _) => return Ok(()),
         (Some(header), None) => header,
-        (Some(_), Some(_)) => return wrong("the Idempotency-Key header is there twice"),
+        (Some(_), Some(_)) => return wrong("the Idempotency-Key header appears twice"),
     };
     let Ok(header) = header.to_str() else { return wrong("the Idempotency-Key header is not plain text") };
     if header.is_empty() || header.len() > LONGEST {
@@ -134,7 +134,7 @@ mod tests {
             (&["a"], Some("a"), Ok(Some("a"))),
             (&[longest.as_str()], None, Ok(Some(longest.as_str()))),
             (&["a"], Some("b"), Err("the Idempotency-Key header differs from `idempotencyKey`")),
-            (&["a", "a"], None, Err("the Idempotency-Key header is there twice")),
+            (&["a", "a"], None, Err("the Idempotency-Key header appears twice")),
             (&[""], None, Err("the Idempotency-Key header must have 1 to 255 characters")),
             (&[too_long.as_str()], None, Err("the Idempotency-Key header must have 1 to 255 characters")),
             (&["\u{e9}"], None, Err("the Idempotency-Key header is not plain text")),

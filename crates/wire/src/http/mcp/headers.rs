@@ -209,7 +209,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Vio
             Ok(value) => Ok(Some(value.trim())),
             Err(_) => Err(Violation::mismatch(format!("the {name} header is not plain text"))),
         },
-        (Some(_), Some(_)) => Err(Violation::mismatch(format!("the {name} header is there twice"))),
+        (Some(_), Some(_)) => Err(Violation::mismatch(format!("the {name} header appears twice"))),
     }
 }
 
