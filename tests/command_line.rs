@@ -218,6 +218,7 @@ fn a_variable_that_looks_like_a_setting_but_is_not_one_is_a_warning() {
 fn an_error_about_a_value_names_what_it_was_set_by() {
     for (variable, value, expected) in [
         ("PINTLE_WAITING", "abc", "for 'PINTLE_WAITING': it is not a whole number"),
+        ("PINTLE_WAITING", "-4", "for 'PINTLE_WAITING': it is negative"),
         ("PINTLE_WAITING", "99999999999999999999999", "for 'PINTLE_WAITING': it is too large"),
         ("PINTLE_LOG_LEVEL", "loud", "for 'PINTLE_LOG_LEVEL'"),
         ("PINTLE_KEEP_RUNNING", "perhaps", "for 'PINTLE_KEEP_RUNNING'"),

@@ -195,7 +195,7 @@ pub enum ManifestError {
         prefix: &'static str,
     },
     /// A variable of the environment has no possible name.
-    #[error("`{0}` is no name of a variable; `env` lists names, and the server has the values")]
+    #[error("`{0}` is not the name of a variable; `env` lists names, and the server has the values")]
     BadVariable(String),
     /// The working folder is no path in the root.
     #[error("{0}; `cwd` is a folder in the root")]

@@ -400,7 +400,7 @@ mod tests {
             (with("max_parallel = 0"), "line 4, column 16: this is 0"),
             (with("max_output = 2000000"), "line 4, column 14: this is 2000000"),
             (GOOD.to_owned(), "line 3, column 25: `path` is no property of [input]"),
-            (with("").replace("\"lint\"", "\"a b\""), "line 1, column 8: `a b` is no name"),
+            (with("").replace("\"lint\"", "\"a b\""), "line 1, column 8: `a b` is not a valid tool name"),
             (with("").replace("\"lint\"", "\"ping\""), "line 1, column 8: `ping` is a method"),
             (with("").replace("Lints.", " "), "line 2, column 15: this is empty"),
             (with("").replace("/bin/lint", "./lint"), "line 3, column 12: `./lint` is a relative path"),

@@ -213,6 +213,7 @@ macro_rules! numbers {
                 let parser = StringValueParser::new().try_map(|text| {
                     text.parse::<Self>().map_err(|error| match error.kind() {
                         IntErrorKind::PosOverflow => NotAWholeNumber::TooLarge,
+                        _ if text.parse::<i64>().is_ok() => NotAWholeNumber::Negative,
                         _ => NotAWholeNumber::Other,
                     })
                 });
@@ -238,6 +239,8 @@ numbers!(u64, usize);
 enum NotAWholeNumber {
     #[error("it is too large")]
     TooLarge,
+    #[error("it is negative")]
+    Negative,
     #[error("it is not a whole number")]
     Other,
 }
