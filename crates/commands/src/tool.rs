@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_contract::{Access, ErrorCode, Fault, Need, Stage, ToolDefinition};
+use pintle_contract::{Access, ErrorCode, Fault, Permission, Stage, ToolDefinition, WorkspacePath};
 use pintle_process::{CommandSpec, Keep, Spawner};
 use pintle_schema::{CompiledSchema, SchemaRegistry};
 use pintle_tool::{
@@ -42,6 +42,7 @@ pub struct CommandTool {
     workplace: Arc<Workplace>,
     output: Option<Arc<CompiledSchema>>,
     parallel: Arc<ParallelLimit>,
+    permissions: [Permission; 2],
 }
 
 impl CommandTool {
@@ -50,11 +51,11 @@ impl CommandTool {
         let schema = &manifest.definition.output_schema;
         let output = manifest.has_output.then(|| SchemaRegistry::default().load(schema)).transpose()?;
         let parallel = workplace.limits.of(manifest.name(), manifest.max_parallel);
-        Ok(Arc::new(Self { manifest, workplace, output, parallel }))
-    }
-
-    fn access(&self) -> Access {
-        Access::Named(format!("run:{}", self.manifest.name()).into())
+        let permissions = [
+            Permission::Named(format!("run:{}", manifest.name()).into()),
+            Permission::Enter(manifest.cwd.clone()),
+        ];
+        Ok(Arc::new(Self { manifest, workplace, output, parallel, permissions }))
     }
 
     /// The program with these arguments, in its folder and environment.
@@ -80,6 +81,11 @@ impl CommandTool {
     async fn run(&self, mut command: CommandSpec, call: CallContext) -> Result<pintle_tool::Answer, Fault> {
         let name = self.manifest.name();
         command.folder = within_root(&command.folder, &self.workplace.root)?;
+        // The folder itself may not be denied either, if a link leads to it.
+        let inside = command.folder.strip_prefix(&self.workplace.root).ok().and_then(Path::to_str);
+        if let Some(Ok(inside)) = inside.map(WorkspacePath::parse) {
+            call.caller().require(&Access::Enter(inside))?;
+        }
         // All of it is held until nothing is left of the command, also when nobody waits for it any more.
         let held = (call.clone(), Ended(Arc::clone(&self.workplace)));
         let on_line = report_lines(call.progress().clone());
@@ -96,8 +102,8 @@ impl DynTool for CommandTool {
         &self.manifest.definition
     }
 
-    fn need(&self) -> Need {
-        Need::Access(self.access())
+    fn permissions(&self) -> &[Permission] {
+        &self.permissions
     }
 
     fn timeout(&self) -> Option<ToolTimeout> {
@@ -128,7 +134,7 @@ impl DynTool for CommandTool {
         }
         let command = self.command(&arguments)?;
         let run = move |call: CallContext| -> Running<'a> { Box::pin(self.run(command, call)) };
-        Ok(Prepared { access: vec![self.access()], run: Box::new(run) })
+        Ok(Prepared { run: Box::new(run) })
     }
 }
 

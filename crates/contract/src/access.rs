@@ -32,31 +32,23 @@ pub enum Access {
     Path(Verb, WorkspacePath),
     /// Something to a folder and to everything below it.
     Tree(Verb, WorkspacePath),
+    /// Working in a folder. It needs no scope, but the folder must not be denied.
+    Enter(WorkspacePath),
     /// Something that has a scope of its own, such as `assets:publish`.
     Named(Cow<'static, str>),
 }
 
-/// The scope that would cover it.
+/// The scope that would cover it. To enter a folder, none is needed.
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Path(Verb::Read, path) | Self::Tree(Verb::Read, path) => write!(f, "read:{path}"),
+            Self::Path(Verb::Read, path) | Self::Tree(Verb::Read, path) | Self::Enter(path) => {
+                write!(f, "read:{path}")
+            }
             Self::Path(Verb::Write, path) | Self::Tree(Verb::Write, path) => write!(f, "write:{path}"),
             Self::Named(name) => f.write_str(name),
         }
     }
-}
-
-/// What every call of a tool needs, whatever its arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Need {
-    /// Nothing: what the caller may not see is left out of the result.
-    #[default]
-    Nothing,
-    /// Something to some path.
-    SomePath(Verb),
-    /// Exactly this.
-    Access(Access),
 }
 
 /// What a caller may do.
@@ -128,6 +120,11 @@ impl Scopes {
         Self(Granted::Everything)
     }
 
+    /// Nothing.
+    pub fn none() -> Self {
+        Self(Granted::These(Vec::new()))
+    }
+
     /// Reads scopes as they are written. `Err` names the one that makes no sense.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, ScopeError> {
         let parse =
@@ -137,20 +134,19 @@ impl Scopes {
 
     /// Whether an access is covered.
     pub fn cover(&self, access: &Access) -> bool {
-        match &self.0 {
-            Granted::Everything => true,
-            Granted::These(scopes) => scopes.iter().any(|scope| scope.covers(access)),
+        match (&self.0, access) {
+            (Granted::Everything, _) | (_, Access::Enter(_)) => true,
+            (Granted::These(scopes), _) => scopes.iter().any(|scope| scope.covers(access)),
         }
     }
 
-    /// Whether there can be a call that is covered, of a tool that needs this.
-    pub fn allow(&self, need: &Need) -> bool {
-        match (&self.0, need) {
-            (Granted::Everything, _) | (_, Need::Nothing) => true,
-            (Granted::These(_), Need::Access(access)) => self.cover(access),
-            (Granted::These(scopes), Need::SomePath(wanted)) => scopes
+    /// Whether something may be done to some path.
+    pub fn cover_some_path(&self, wanted: Verb) -> bool {
+        match &self.0 {
+            Granted::Everything => true,
+            Granted::These(scopes) => scopes
                 .iter()
-                .any(|scope| matches!(scope, Scope::Folder { verb, .. } if verb.includes(*wanted))),
+                .any(|scope| matches!(scope, Scope::Folder { verb, .. } if verb.includes(wanted))),
         }
     }
 
@@ -299,23 +295,6 @@ mod tests {
                 && !some.cover(&Access::Named("assets:read".into()))
         );
         assert!(Scopes::everything().cover(&Access::Named("run:anything".into())));
-    }
-
-    #[test]
-    fn a_tool_can_be_used_if_some_call_of_it_is_covered() {
-        let publish = Need::Access(Access::Named("assets:publish".into()));
-        let (read, write) = (Need::SomePath(Verb::Read), Need::SomePath(Verb::Write));
-        for (scopes, allowed, refused) in [
-            (&["read:/a/*"][..], vec![&read, &Need::Nothing], vec![&write, &publish]),
-            (&["write:/a"], vec![&read, &write], vec![&publish]),
-            (&["assets:publish"], vec![&publish], vec![&read, &write]),
-            (&[], vec![&Need::Nothing], vec![&read, &write, &publish]),
-        ] {
-            let scopes = Scopes::parse(scopes.iter().copied()).expect("scopes");
-            assert!(allowed.iter().all(|need| scopes.allow(need)), "{scopes:?}");
-            assert!(!refused.iter().any(|need| scopes.allow(need)), "{scopes:?}");
-            assert!(Scopes::everything().allow(&publish));
-        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod access;
 mod canonical;
 mod definition;
+mod deny;
 mod envelope;
 mod error;
 #[cfg(any(test, fuzzing))]
@@ -16,12 +17,14 @@ mod meant;
 mod nearest;
 mod number;
 mod path;
+mod permission;
 mod pointer;
 mod root_name;
 
-pub use access::{Access, Need, ScopeError, ScopeProblem, Scopes, Verb};
+pub use access::{Access, ScopeError, ScopeProblem, Scopes, Verb};
 pub use canonical::{Fingerprint, canonical_json, fingerprint};
 pub use definition::{Annotations, ClientHints, TOOL_ID_PREFIX, ToolDefinition, tool_id, underscore_name};
+pub use deny::{DenyGlobs, DenyRules, GlobError, NOT_WRITABLE};
 pub use envelope::{ENVELOPE_SCHEMA, Meta, TOOL_IO_SCHEMA};
 pub use error::{ERROR_TABLE, ErrorCode, ErrorRow, Fault, FaultBody, Retry, Stage};
 pub use line_range::reread_lines;
@@ -29,5 +32,6 @@ pub use meant::meant_by;
 pub use nearest::nearest;
 pub use number::{decimal, inexact_number};
 pub use path::{PathProblem, WorkspacePath};
+pub use permission::{Permission, Permissions, Refusal};
 pub use pointer::pointer_segment;
 pub use root_name::RootName;

@@ -8,13 +8,7 @@
 //! admitted without one: a short result has a share of the budget of its own, and a large one that finds no memory at
 //! once is refused. So nobody waits for those who do not read.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use pintle_contract::{ErrorCode, Fault, Stage};
@@ -27,12 +21,18 @@ use tokio_util::sync::CancellationToken;
 
 use futures_util::{FutureExt, future::OptionFuture};
 use pintle_tool::{Boxed, Cancel, CancelReason};
+use serde_json::json;
+
+use crate::fair_queue::{FairQueue, QueueFull};
 
 /// How many results there may be for each slot that are not reserved yet: one that is being made, one that waits.
 const RESULTS_PER_SLOT: usize = 2;
 
 /// After so long without a result that got its reservation, clients count as not reading.
 const STALL: Duration = Duration::from_millis(500);
+
+/// When whoever was turned away may try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a call holds that may run.
 pub(crate) struct Admitted {
@@ -68,7 +68,7 @@ pub(crate) struct Admission {
     /// When a result permit was last given back.
     given_back: Arc<Mutex<Instant>>,
     running_limit: usize,
-    waiting: AtomicUsize,
+    queue: FairQueue,
     waiting_limit: usize,
     stopped: CancellationToken,
 }
@@ -80,7 +80,7 @@ impl Admission {
             results: Arc::new(Semaphore::new(RESULTS_PER_SLOT * running_limit)),
             given_back: Arc::new(Mutex::new(Instant::now())),
             running_limit,
-            waiting: AtomicUsize::new(0),
+            queue: FairQueue::new(waiting_limit),
             waiting_limit,
             stopped: CancellationToken::new(),
         }
@@ -89,7 +89,7 @@ impl Admission {
     /// How many calls run, and how many wait.
     pub(crate) fn load(&self) -> (usize, usize) {
         let running = self.running_limit - self.slots.available_permits();
-        (running, self.waiting.load(Ordering::Acquire))
+        (running, self.queue.len())
     }
 
     /// Turns away those who wait, and whoever would have to wait from here on.
@@ -98,35 +98,38 @@ impl Admission {
     }
 
     /// A slot and, unless results have stalled, a result permit; at once or after waiting in the queue. `turn` is that
-    /// of the call among those of its tool: whoever waits for it holds no slot meanwhile.
+    /// of the call among those of its tool: whoever waits for it holds no slot meanwhile. `caller` is an identity.
     pub(crate) async fn admit(
         &self,
+        caller: &str,
         cancel: &Cancel,
         turn: Option<Boxed<'_, Box<dyn Send + Sync>>>,
     ) -> Result<Admitted, Fault> {
         let mut turn = OptionFuture::from(turn);
         let ready_turn = (&mut turn).now_or_never();
         if ready_turn.is_some()
+            && self.queue.len() == 0
             && let Ok(result) = Arc::clone(&self.results).try_acquire_owned()
             && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
         {
             let slot = Slot { _slot: slot, _turn: ready_turn.flatten() };
             return Ok(Admitted { slot, result: Some(self.permit(result)) });
         }
-        let _queued = self.enter_queue()?;
+        let place = self.queue.enter(caller).map_err(|QueueFull| self.overloaded())?;
         let admitted = async {
             let turn = match ready_turn {
                 Some(turn) => turn,
                 None => turn.await,
             };
             let queued_at = Instant::now();
+            let _head = place.next().await.map_err(|QueueFull| self.overloaded())?;
             let result = tokio::select! {
                 biased;
-                result = Arc::clone(&self.results).acquire_owned() => Some(self.permit(result?)),
+                result = Arc::clone(&self.results).acquire_owned() => Some(self.permit(result.map_err(closed)?)),
                 () = self.stalled(queued_at) => None,
             };
-            let slot = Arc::clone(&self.slots).acquire_owned().await?;
-            Ok::<_, AcquireError>(Admitted { slot: Slot { _slot: slot, _turn: turn }, result })
+            let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?;
+            Ok(Admitted { slot: Slot { _slot: slot, _turn: turn }, result })
         };
         tokio::select! {
             biased;
@@ -135,7 +138,7 @@ impl Admission {
                 cancel.cancel(CancelReason::Stopping);
                 Err(cancel.cancelled_fault().at(Stage::Admission))
             }
-            admitted = admitted => admitted.map_err(|_| Fault::internal("the queue is closed")),
+            admitted = admitted => admitted,
         }
     }
 
@@ -155,51 +158,43 @@ impl Admission {
         }
     }
 
-    fn enter_queue(&self) -> Result<Queued<'_>, Fault> {
-        let queued = Queued(&self.waiting);
-        if self.waiting.fetch_add(1, Ordering::AcqRel) < self.waiting_limit {
-            return Ok(queued);
-        }
+    fn overloaded(&self) -> Fault {
         let (running, waiting) = (self.running_limit, self.waiting_limit);
-        Err(Fault::new(
-            ErrorCode::QueueOverloaded,
-            format!("{running} calls are running and {waiting} are waiting; no more can wait"),
-        )
-        .at(Stage::Admission)
-        .hint("try again in a moment, with fewer calls at once"))
+        let message = format!("{running} calls are running and {waiting} are waiting; no more can wait");
+        Fault::new(ErrorCode::QueueOverloaded, message)
+            .at(Stage::Admission)
+            .hint("try again in a moment, with fewer calls at once")
+            .details(json!({"retryAfterMs": RETRY_AFTER.as_millis()}))
     }
 }
 
-/// A call in the queue, which it leaves when this is dropped.
-struct Queued<'a>(&'a AtomicUsize);
-
-impl Drop for Queued<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+fn closed(_: AcquireError) -> Fault {
+    Fault::internal("the queue is closed")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ME: &str = "me";
+
     #[tokio::test]
     async fn a_full_queue_turns_away_and_a_freed_slot_lets_in() {
         let admission = Arc::new(Admission::new(1, 1));
         let cancel = Arc::new(Cancel::default());
-        let slot = admission.admit(&cancel, None).await.expect("the first runs");
+        let slot = admission.admit(ME, &cancel, None).await.expect("the first runs");
         let waiter = tokio::spawn({
             let (admission, cancel) = (Arc::clone(&admission), Arc::clone(&cancel));
-            async move { admission.admit(&cancel, None).await.map(|_| ()) }
+            async move { admission.admit(ME, &cancel, None).await.map(|_| ()) }
         });
-        while admission.waiting.load(Ordering::Acquire) == 0 {
+        while admission.queue.len() == 0 {
             tokio::task::yield_now().await;
         }
-        let refused = admission.admit(&cancel, None).await.err().expect("the third is turned away");
+        let refused = admission.admit(ME, &cancel, None).await.err().expect("the third is turned away");
         assert_eq!(refused.code, ErrorCode::QueueOverloaded);
         drop(slot);
         waiter.await.expect("joins").expect("the second runs");
-        assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
+        assert_eq!(admission.queue.len(), 0);
     }
 
     #[tokio::test]
@@ -207,11 +202,11 @@ mod tests {
         let (admission, cancel) = (Admission::new(1, 1), Cancel::default());
         let mut unreserved = Vec::new();
         for _ in 0..RESULTS_PER_SLOT {
-            let Admitted { slot, result } = admission.admit(&cancel, None).await.expect("runs");
+            let Admitted { slot, result } = admission.admit(ME, &cancel, None).await.expect("runs");
             drop(slot);
             unreserved.push(result);
         }
-        let mut next = std::pin::pin!(admission.admit(&cancel, None));
+        let mut next = std::pin::pin!(admission.admit(ME, &cancel, None));
         assert!(next.as_mut().now_or_never().is_none());
         assert_eq!(admission.load(), (0, 1));
         unreserved.pop();
@@ -223,30 +218,30 @@ mod tests {
         let (admission, cancel) = (Admission::new(1, 2), Cancel::default());
         let mut unreserved = Vec::new();
         for _ in 0..RESULTS_PER_SLOT {
-            let Admitted { slot, result } = admission.admit(&cancel, None).await.expect("runs");
+            let Admitted { slot, result } = admission.admit(ME, &cancel, None).await.expect("runs");
             drop(slot);
             unreserved.push(result);
         }
         let begun = Instant::now();
-        let overflow = admission.admit(&cancel, None).await.expect("is admitted all the same");
+        let overflow = admission.admit(ME, &cancel, None).await.expect("is admitted all the same");
         assert!(overflow.result.is_none() && begun.elapsed() >= STALL);
         // As long as results get their reservations, whoever waits goes on waiting for a permit.
         drop(overflow);
         tokio::time::advance(STALL).await;
         unreserved.pop();
-        let again = admission.admit(&cancel, None).await.expect("runs");
+        let again = admission.admit(ME, &cancel, None).await.expect("runs");
         assert!(again.result.is_some());
     }
 
     #[tokio::test]
     async fn a_waiting_call_can_be_cancelled_and_gives_its_place_back() {
         let admission = Admission::new(1, 1);
-        let _slot = admission.admit(&Cancel::default(), None).await.expect("runs");
+        let _slot = admission.admit(ME, &Cancel::default(), None).await.expect("runs");
         let cancel = Cancel::default();
         cancel.cancel(CancelReason::Asked);
-        let fault = admission.admit(&cancel, None).await.err().expect("cancelled");
+        let fault = admission.admit(ME, &cancel, None).await.err().expect("cancelled");
         assert_eq!(fault.code, ErrorCode::Cancelled);
-        assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
+        assert_eq!(admission.queue.len(), 0);
     }
 
     /// A turn among calls of which one may run at a time.
@@ -262,11 +257,11 @@ mod tests {
     async fn a_call_that_waits_for_its_turn_holds_no_slot() {
         let (admission, cancel) = (Admission::new(2, 2), Cancel::default());
         let limit = Arc::new(Semaphore::new(1));
-        let first = admission.admit(&cancel, turn(&limit)).await.expect("runs");
-        let mut second = std::pin::pin!(admission.admit(&cancel, turn(&limit)));
+        let first = admission.admit(ME, &cancel, turn(&limit)).await.expect("runs");
+        let mut second = std::pin::pin!(admission.admit(ME, &cancel, turn(&limit)));
         assert!(second.as_mut().now_or_never().is_none());
         assert_eq!(admission.load(), (1, 1));
-        let other = admission.admit(&cancel, None).now_or_never().expect("there is a slot");
+        let other = admission.admit(ME, &cancel, None).now_or_never().expect("there is a slot");
         drop((first, other));
         assert!(second.await.is_ok());
     }

@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use pintle_contract::{ErrorCode, Fault, Scopes, Stage, ToolDefinition, nearest, tool_id, underscore_name};
+use pintle_contract::{
+    ErrorCode, Fault, Permissions, Stage, ToolDefinition, nearest, tool_id, underscore_name,
+};
 use serde_json::{Value, json};
 
 use pintle_schema::{CompiledSchema, SchemaRegistry};
@@ -47,6 +49,8 @@ impl Entry {
 pub enum CatalogueError {
     /// Two tools answer to one name.
     NameTaken(String),
+    /// A tool does not declare which permissions it needs.
+    NoPermissions(String),
     /// A schema of the contract is unusable.
     BadSchema(Fault),
 }
@@ -55,6 +59,12 @@ impl fmt::Display for CatalogueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NameTaken(name) => write!(f, "two tools answer to the name `{name}`"),
+            Self::NoPermissions(name) => {
+                write!(
+                    f,
+                    "the tool `{name}` declares no permissions; a tool that needs none declares `AnyCaller`"
+                )
+            }
             Self::BadSchema(fault) => write!(f, "{fault}"),
         }
     }
@@ -87,6 +97,9 @@ impl Catalogue {
         registry: &SchemaRegistry,
     ) -> Result<(), CatalogueError> {
         let name = tool.definition().name.clone();
+        if tool.permissions().is_empty() {
+            return Err(CatalogueError::NoPermissions(name));
+        }
         let alias = underscore_name(&name);
         for spelling in [&name, &alias] {
             if self.find(spelling).is_some() {
@@ -149,9 +162,10 @@ impl Catalogue {
     }
 
     /// The tools that a caller is shown, sorted by name: those that it can never use are left out.
-    pub fn listed<'a>(&'a self, scopes: &'a Scopes) -> impl Iterator<Item = &'a ToolDefinition> {
-        let listed = self.tools.values().filter(|entry| entry.is_listed && scopes.allow(&entry.tool.need()));
-        listed.map(|entry| entry.tool.definition())
+    pub fn listed<'a>(&'a self, permissions: &'a Permissions) -> impl Iterator<Item = &'a ToolDefinition> {
+        let is_offered =
+            |entry: &&Arc<Entry>| entry.is_listed && permissions.allow_some_call(entry.tool.permissions());
+        self.tools.values().filter(is_offered).map(|entry| entry.tool.definition())
     }
 
     /// The definition of the tool that answers to a name, in either spelling.

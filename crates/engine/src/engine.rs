@@ -5,31 +5,32 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use parking_lot::RwLock;
+use pintle_contract::Fault;
 use pintle_schema::{CompiledSchema, SchemaRegistry};
-use pintle_tool::{Resources, Toolset};
+use pintle_tool::{Caller, Resources, Toolset};
 use tokio::sync::watch;
 
 use crate::{
     admission::Admission,
+    audit::AuditSink,
     budget::ReplyBudget,
-    catalogue::{Catalogue, CatalogueError, Entry},
+    caller_limits::CallerLimits,
+    catalogue::{Catalogue, CatalogueError},
     clock::Clock,
     idempotency::IdempotencyStore,
     log::CallLog,
     metrics::Metrics,
     options::Options,
-    read_resource::ReadResource,
+    workspace::{Tenants, Workspace},
 };
 
 /// The tools of a server, and the only way to them: [`Engine::receive`].
 pub struct Engine {
     pub(crate) options: Options,
-    catalogue: RwLock<Arc<Catalogue>>,
-    tool_changes: watch::Sender<u64>,
+    /// The workspace of all callers; with tenants, what all their workspaces have in common: the definitions.
+    workspace: Workspace,
+    tenants: Option<Arc<dyn Tenants>>,
     are_tools_fixed: AtomicBool,
-    resources: Arc<[Arc<dyn Resources>]>,
-    pub(crate) read_resource: Arc<Entry>,
     pub(crate) envelope_schema: Arc<CompiledSchema>,
     pub(crate) tool_io_schema: Arc<CompiledSchema>,
     pub(crate) admission: Admission,
@@ -37,10 +38,13 @@ pub struct Engine {
     pub(crate) processes: Admission,
     /// Slots for lists, completions and discoveries, which never wait behind tools.
     pub(crate) queries: Admission,
+    pub(crate) caller_limits: CallerLimits,
     pub(crate) budget: ReplyBudget,
     pub(crate) idempotency: IdempotencyStore,
     clock: Clock,
     pub(crate) log: CallLog,
+    /// Where permissions are recorded, if they are.
+    pub(crate) audit: Option<Arc<dyn AuditSink>>,
     pub(crate) metrics: Metrics,
 }
 
@@ -53,31 +57,53 @@ impl Engine {
         log: CallLog,
     ) -> Result<Self, CatalogueError> {
         let registry = SchemaRegistry::default();
-        let resources: Arc<[Arc<dyn Resources>]> = resources.into();
-        let read_resource = ReadResource::erased(Arc::clone(&resources));
         Ok(Self {
-            read_resource: Arc::new(Entry::new(read_resource, false, &registry)),
-            resources,
-            catalogue: RwLock::new(Arc::new(Catalogue::new(toolsets, &registry, &options.tooling_version)?)),
-            tool_changes: watch::Sender::new(0),
+            workspace: Workspace::new(toolsets, resources, &options.tooling_version)?,
+            tenants: None,
             are_tools_fixed: AtomicBool::new(true),
             envelope_schema: registry.load_envelope().map_err(CatalogueError::BadSchema)?,
             tool_io_schema: registry.load_invocation().map_err(CatalogueError::BadSchema)?,
             admission: Admission::new(options.running, options.waiting),
             processes: Admission::new(options.running, options.waiting),
             queries: Admission::new(options.running, options.waiting),
+            caller_limits: CallerLimits::new(options.calls_per_caller, options.rate_per_caller),
             budget: ReplyBudget::new(options.reply_memory, options.reply_patience),
             idempotency: IdempotencyStore::default(),
             clock: Clock::new(options.deterministic),
             metrics: Metrics::new(),
             log,
+            audit: None,
             options,
         })
     }
 
+    /// The same engine, recording who was allowed to do what.
+    #[must_use]
+    pub fn with_audit(self, audit: Arc<dyn AuditSink>) -> Self {
+        Self { audit: Some(audit), ..self }
+    }
+
+    /// The same engine with a workspace for each caller. Its own is for definitions only, and no call reaches it.
+    #[must_use]
+    pub fn with_tenants(self, tenants: Arc<dyn Tenants>) -> Self {
+        Self { tenants: Some(tenants), ..self }
+    }
+
+    /// The workspace of a caller.
+    pub(crate) async fn in_workspace_of<T>(
+        &self,
+        caller: &Caller,
+        work: impl AsyncFnOnce(&Workspace) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        match &self.tenants {
+            None => work(&self.workspace).await,
+            Some(tenants) => work(&*tenants.workspace(caller).await?).await,
+        }
+    }
+
     /// The tools that there are now.
     pub fn catalogue(&self) -> Arc<Catalogue> {
-        Arc::clone(&self.catalogue.read())
+        self.workspace.catalogue()
     }
 
     /// Allows tools to be replaced while clients are served. The capabilities then announce `listChanged`.
@@ -92,22 +118,17 @@ impl Engine {
 
     /// Replaces some tools by others. Calls that run go on with the tool that they began with.
     pub fn replace_tools(&self, removed: &[String], added: Toolset) -> Result<(), CatalogueError> {
-        {
-            let mut catalogue = self.catalogue.write();
-            *catalogue = Arc::new(catalogue.with_replaced(removed, added, &SchemaRegistry::default())?);
-        }
-        self.tool_changes.send_modify(|count| *count += 1);
-        Ok(())
+        self.workspace.replace_tools(removed, added)
     }
 
     /// Changes whenever tools are replaced.
     pub fn tool_changes(&self) -> watch::Receiver<u64> {
-        self.tool_changes.subscribe()
+        self.workspace.tool_changes()
     }
 
-    /// The families of resources.
-    pub(crate) fn resources(&self) -> Arc<[Arc<dyn Resources>]> {
-        Arc::clone(&self.resources)
+    /// The families of resources that a caller has.
+    pub async fn resources_of(&self, caller: &Caller) -> Result<Arc<[Arc<dyn Resources>]>, Fault> {
+        self.in_workspace_of(caller, async |workspace| Ok(workspace.resources())).await
     }
 
     /// Cancels the calls that wait for a slot: the server is stopping.

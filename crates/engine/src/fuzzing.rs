@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use pintle_contract::{Annotations, Fault, pointer_segment};
+use pintle_contract::{Annotations, Fault, Permission, pointer_segment};
 use pintle_schema::{CompiledSchema, SchemaRegistry};
 use pintle_tool::{CallContext, DynTool, Tool, ToolOutput, erase};
 use schemars::JsonSchema;
@@ -60,6 +60,7 @@ impl Tool for AllTypes {
     const TITLE: &'static str = "All types";
     const DESCRIPTION: &'static str = "Takes arguments of all types.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     fn reread(argument: &str, text: &str) -> Option<Value> {
         let (start, end) = text.split_once('-').filter(|_| argument == "lines")?;

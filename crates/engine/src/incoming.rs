@@ -9,7 +9,7 @@ use std::{fmt, future::Future, panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt;
 use pintle_contract::{ErrorCode, Fault, Meta, Stage};
 use pintle_rpc::{Message, Opened, Refused, RequestId, open};
-use pintle_tool::{CallContext, CallParts, Caller, Cancel, Progress, ProgressSink, Resources};
+use pintle_tool::{CallContext, CallParts, Caller, Cancel, Progress, ProgressSink};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -179,7 +179,11 @@ impl Incoming {
     }
 
     /// Refuses it before it becomes a call.
-    pub async fn refuse(self, fault: Fault) -> Outcome {
+    pub async fn refuse(mut self, fault: Fault) -> Outcome {
+        if fault.code == ErrorCode::Unauthorized {
+            // Its message is one of a fixed list and quotes nothing of the token.
+            self.record.refused_token = Some(fault.message.clone());
+        }
         let outcome = Outcome::Fault(fault);
         self.record.finish_as("envelope", &outcome).await;
         outcome
@@ -242,7 +246,7 @@ impl Incoming {
         let run = async {
             let expected = ready.await?;
             let reserved = engine.budget.reserve(expected, &cancel).await?;
-            let Admitted { slot, .. } = engine.queries.admit(&cancel, None).await?;
+            let Admitted { slot, .. } = engine.queries.admit(caller.identity(), &cancel, None).await?;
             let context = CallContext::new(CallParts {
                 caller,
                 ended,
@@ -274,11 +278,6 @@ impl Incoming {
                 Err(fault)
             }
         }
-    }
-
-    /// The families of resources, for a [`Incoming::query`] about them.
-    pub fn resources(&self) -> Arc<[Arc<dyn Resources>]> {
-        self.engine.resources()
     }
 }
 

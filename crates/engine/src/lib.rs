@@ -5,10 +5,13 @@
 //! whatever transport they came by and whatever tool they are for. The engine knows no transport and no tool by name.
 
 mod admission;
+mod audit;
 mod budget;
+mod caller_limits;
 mod catalogue;
 mod clock;
 mod engine;
+mod fair_queue;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod idempotency;
@@ -22,7 +25,9 @@ mod read_resource;
 mod record;
 mod repair;
 mod run;
+mod workspace;
 
+pub use audit::{AuditSink, not_recorded};
 pub use budget::{ReplyBudget, Reservation, unread_replies};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use clock::Clock;
@@ -32,3 +37,4 @@ pub use log::{CallLine, CallLog, Level, LineFormat, LogSink};
 pub use metrics::Metrics;
 pub use options::{Options, Timeouts};
 pub use outcome::{Outcome, Reply};
+pub use workspace::{Tenants, Workspace};

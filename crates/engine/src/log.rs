@@ -194,6 +194,9 @@ struct Metadata<'a> {
     /// Names of arguments that were converted; never their values.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     repaired: &'a [String],
+    /// Why a token was refused; nothing of the token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 impl<'a> LogLine<'a> {
@@ -240,6 +243,7 @@ impl<'a> LogLine<'a> {
                 tool_id: tool.map(|tool| tool.id.as_str()),
                 run_id: meta.run_id.as_deref().map(head),
                 repaired: &record.repaired,
+                reason: record.refused_token.as_deref(),
             },
             http_request_id: record.transport.http_request_id.as_deref(),
         }
@@ -260,6 +264,7 @@ impl<'a> LogLine<'a> {
             tool_id: None,
             run_id: None,
             repaired: &[],
+            reason: None,
         };
     }
 

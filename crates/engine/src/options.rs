@@ -12,6 +12,10 @@ pub struct Options {
     pub running: usize,
     /// Calls that wait for a slot.
     pub waiting: usize,
+    /// Calls of one caller that run or wait; 0 is no limit of its own.
+    pub calls_per_caller: usize,
+    /// Calls that one caller may make in a second; 0 is no limit.
+    pub rate_per_caller: u32,
     /// How long a call may run.
     pub timeouts: Timeouts,
     /// The largest result, in bytes.
@@ -34,6 +38,8 @@ impl Default for Options {
         Self {
             running: (2 * cores).max(4),
             waiting: 64,
+            calls_per_caller: 0,
+            rate_per_caller: 0,
             timeouts: Timeouts::default(),
             max_result_bytes: 8 << 20,
             reply_memory: 128 << 20,
@@ -77,7 +83,7 @@ impl Timeouts {
 
 #[cfg(test)]
 mod tests {
-    use pintle_contract::{Annotations, ClientHints, Fault, ToolDefinition};
+    use pintle_contract::{Annotations, ClientHints, Fault, Permission, ToolDefinition};
     use pintle_tool::Prepared;
     use serde_json::{Value, json};
 
@@ -88,6 +94,10 @@ mod tests {
     impl DynTool for Timed {
         fn definition(&self) -> &ToolDefinition {
             &self.0
+        }
+
+        fn permissions(&self) -> &[Permission] {
+            &[Permission::AnyCaller]
         }
 
         fn timeout(&self) -> Option<ToolTimeout> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, ErrorCode, Fault, Stage, ToolDefinition, nearest};
+use pintle_contract::{Access, Annotations, ErrorCode, Fault, Permission, ToolDefinition, nearest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,15 +30,18 @@ impl DynTool for Authorized {
         self.read.definition()
     }
 
-    fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault> {
+    fn permissions(&self) -> &[Permission] {
+        self.read.permissions()
+    }
+
+    fn accesses(&self, arguments: &Value) -> Result<Vec<Access>, Fault> {
         let (scheme, rest) = split(arguments["uri"].as_str().unwrap_or_default());
         // What has no family is refused when it is to be read.
-        let access = match find(&self.families, scheme) {
-            Some(family) => family.access(rest).map_err(|fault| fault.at(Stage::Arguments))?,
-            None => Vec::new(),
-        };
-        let work = self.read.prepare(arguments)?;
-        Ok(Prepared { access, ..work })
+        find(&self.families, scheme).map_or(Ok(Vec::new()), |family| family.accesses(rest))
+    }
+
+    fn prepare<'a>(&'a self, arguments: Value) -> Result<Prepared<'a>, Fault> {
+        self.read.prepare(arguments)
     }
 }
 
@@ -84,6 +87,7 @@ impl Tool for ReadResource {
     const TITLE: &'static str = "Read a resource";
     const DESCRIPTION: &'static str = "Reads one resource by its address.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let (scheme, rest) = split(&input.uri);

@@ -30,6 +30,8 @@ pub(crate) struct Record {
     pub(crate) cache_hit: bool,
     pub(crate) input_bytes: usize,
     pub(crate) repaired: Vec<String>,
+    /// Why the caller's token was refused.
+    pub(crate) refused_token: Option<String>,
     /// Why the envelope would have been refused, had the server's mode not let it through.
     pub(crate) shadowed: Option<Fault>,
     frame_bytes: usize,
@@ -57,6 +59,7 @@ impl Record {
             cache_hit: false,
             input_bytes: frame_bytes,
             repaired: Vec::new(),
+            refused_token: None,
             shadowed: None,
             frame_bytes,
         })

@@ -21,6 +21,7 @@ use crate::{
     outcome::{Outcome, Reply, json_size},
     record::Record,
     repair::{Repairs, repair},
+    workspace::Workspace,
 };
 
 /// Work that may run, with what it is given.
@@ -50,9 +51,10 @@ impl Engine {
                     Err(fault) => Reply::fault(fault),
                 };
             }
-            Target::Resource => Ok((Arc::clone(&self.read_resource), params)),
-            Target::Tool(name) => self.catalogue().require(name).map(|tool| (Arc::clone(tool), params)),
-            Target::Invoke => self.read_invocation(params, record),
+            target => {
+                self.in_workspace_of(&caller, async |workspace| self.find(workspace, target, params, record))
+                    .await
+            }
         };
         match found {
             Ok((tool, arguments)) => {
@@ -63,9 +65,29 @@ impl Engine {
         }
     }
 
+    /// The tool of a call, and its arguments.
+    fn find(
+        &self,
+        workspace: &Workspace,
+        target: &Target,
+        params: Value,
+        record: &mut Record,
+    ) -> Result<(Arc<Entry>, Value), Fault> {
+        match target {
+            Target::Resource => Ok((Arc::clone(&workspace.read_resource), params)),
+            Target::Tool(name) => workspace.catalogue().require(name).map(|tool| (Arc::clone(tool), params)),
+            Target::Invoke | Target::Discover => self.read_invocation(workspace, params, record),
+        }
+    }
+
     /// The tool and the arguments that the params of `mcp.tool.invoke` name.
-    fn read_invocation(&self, params: Value, record: &mut Record) -> Result<(Arc<Entry>, Value), Fault> {
-        let invocation = invoke::read(params, &self.tool_io_schema, &self.catalogue())?;
+    fn read_invocation(
+        &self,
+        workspace: &Workspace,
+        params: Value,
+        record: &mut Record,
+    ) -> Result<(Arc<Entry>, Value), Fault> {
+        let invocation = invoke::read(params, &self.tool_io_schema, &workspace.catalogue())?;
         record.meta = invocation.meta.or(std::mem::take(&mut record.meta));
         record.input_bytes = json_size(&invocation.arguments);
         Ok((invocation.tool, invocation.arguments))
@@ -91,11 +113,15 @@ impl Engine {
         record.repaired.extend(repairs.names);
         // The arguments are gone once the work is prepared.
         let key = call.idempotency_key.map(|key| {
-            let key = Key { caller: caller.identity().into(), key: key.as_str().into() };
+            let key = Key { caller: owner_of_key(tool, &caller).into(), key: key.as_str().into() };
             (key, fingerprint(&json!([tool.id, arguments])))
         });
-        let work = match prepare(tool, arguments, &caller) {
+        let work = match self.prepare(tool, arguments, &caller) {
             Ok(work) => work,
+            Err(fault) => return Reply::fault(fault),
+        };
+        let _counted = match self.caller_limits.count(caller.identity()) {
+            Ok(counted) => counted,
             Err(fault) => return Reply::fault(fault),
         };
         if let Some(progress) = &call.progress {
@@ -122,6 +148,13 @@ impl Engine {
             ticket.finish(&reply.outcome);
         }
         reply
+    }
+
+    /// Steps 4 and 5: checks that the caller has the permissions that the tool declares, and reads the arguments.
+    fn prepare<'a>(&self, tool: &'a Entry, arguments: Value, caller: &Caller) -> Result<Prepared<'a>, Fault> {
+        let accesses = tool.tool.accesses(&arguments).map_err(|fault| fault.at(Stage::Arguments))?;
+        self.authorize(caller, &tool.tool.definition().name, &accesses)?;
+        tool.tool.prepare(arguments)
     }
 
     /// The reply of an outcome that is there already.
@@ -153,7 +186,8 @@ impl Engine {
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
             let admission = if tool.tool.runs_process() { &self.processes } else { &self.admission };
-            let Admitted { slot, result } = admission.admit(cancel, tool.tool.turn()).await?;
+            let Admitted { slot, result } =
+                admission.admit(caller.identity(), cancel, tool.tool.turn()).await?;
             let context = CallContext::new(CallParts {
                 caller,
                 ended,
@@ -232,11 +266,13 @@ fn check_arguments(
     Err((repairs, fault))
 }
 
-/// Steps 4 and 5: reads the arguments, and sees whether the caller may do what they ask for.
-fn prepare<'a>(tool: &'a Entry, arguments: Value, caller: &Caller) -> Result<Prepared<'a>, Fault> {
-    let work = tool.tool.prepare(arguments)?;
-    work.access.iter().try_for_each(|access| caller.require(access))?;
-    Ok(work)
+/// Whom an idempotency key belongs to. A change must not happen twice, also if the caller has a new token with other
+/// scopes meanwhile. A read may show what other scopes do not, so it is only replayed with the same ones.
+fn owner_of_key(tool: &Entry, caller: &Caller) -> String {
+    match tool.tool.definition().annotations.read_only_hint {
+        true => caller.identity_and_scopes(),
+        false => caller.identity().to_owned(),
+    }
 }
 
 /// The deadline of a call, for all that it waits for and does.

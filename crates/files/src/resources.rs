@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Fault, Verb, WorkspacePath};
+use pintle_contract::{Fault, Permission, Verb, WorkspacePath};
 use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 
 use crate::{
@@ -34,12 +34,12 @@ impl Resources for ListResources {
             name: "the root of the workspace".into(),
             mime_type: MIME_TYPE,
         };
-        let may_read = call.caller().scopes().may_read(&WorkspacePath::root());
+        let may_read = call.caller().permissions().may_read(&WorkspacePath::root());
         Box::pin(async move { Ok(may_read.then_some(root).into_iter().collect()) })
     }
 
-    fn access(&self, rest: &str) -> Result<Vec<Access>, Fault> {
-        Ok(vec![Access::Path(Verb::Read, path_of(rest)?)])
+    fn permission(&self) -> Permission {
+        Permission::Address(Verb::Read)
     }
 
     fn read<'a>(&'a self, call: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {
@@ -68,8 +68,8 @@ impl Resources for ListResources {
                 let names = names.filter(|name| path.join(name).is_some());
                 names.map(|name| format!("{folder}{name}/").replace('%', "%25")).collect()
             };
-            if !call.caller().scopes().may_read(&path) {
-                return finish(call.caller().scopes().ways_from(&path));
+            if !call.caller().permissions().may_read(&path) {
+                return finish(call.caller().permissions().ways_from(&path));
             }
             // A folder that cannot be listed has no completions.
             let listing = listing::list(&self.0, call, path.clone(), ListOptions::default()).await;

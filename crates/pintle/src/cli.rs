@@ -1,9 +1,10 @@
 //! The command line as it is typed. The flags that are settings are defined in `settings`, where it is also decided what
 //! they mean.
 
-use std::{ffi::OsStr, path::PathBuf};
+use std::{ffi::OsStr, path::PathBuf, time::Duration};
 
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum, error::ErrorKind, parser::ValueSource};
+use pintle_commands::duration;
 use pintle_search::{Case, Match};
 
 use crate::{
@@ -98,6 +99,8 @@ pub enum Command {
     Index(IndexArguments),
     Search(SearchArguments),
     Call(CallArguments),
+    Token(TokenArguments),
+    Audit(AuditArguments),
     /// None: programs ask for a validation without one.
     Alone(AloneArguments),
 }
@@ -109,6 +112,12 @@ fn with<A: Args>(program: clap::Command, name: &'static str, about: &'static str
     program.subcommand(command.defer(A::augment_args))
 }
 
+/// The same for a command with commands of its own, which all take its flags.
+fn with_commands<A: Args>(program: clap::Command, name: &'static str, about: &'static str) -> clap::Command {
+    let command = clap::Command::new(name).about(about);
+    program.subcommand(command.defer(|command| A::augment_args(command).mut_args(|flag| flag.global(true))))
+}
+
 impl Subcommand for Command {
     fn augment_subcommands(program: clap::Command) -> clap::Command {
         let program = with::<ServeArguments>(program, "serve", "Serve the tools to a client");
@@ -118,7 +127,13 @@ impl Subcommand for Command {
         let program = with::<ToolArguments>(program, "tool", "Write or check the manifest of a tool");
         let program = with::<IndexArguments>(program, "index", "Build the search index, or refresh it");
         let program = with::<SearchArguments>(program, "search", "Search the files of the workspace");
-        with::<CallArguments>(program, "call", "Call one tool and print its result")
+        let program = with::<CallArguments>(program, "call", "Call one tool and print its result");
+        let program = with_commands::<TokenArguments>(
+            program,
+            "token",
+            "Mint, inspect or end tokens for calls over HTTP",
+        );
+        with_commands::<AuditArguments>(program, "audit", "Check an audit log")
     }
 
     fn augment_subcommands_for_update(program: clap::Command) -> clap::Command {
@@ -140,6 +155,8 @@ impl FromArgMatches for Command {
             Some(("index", given)) => FromArgMatches::from_arg_matches(given).map(Self::Index),
             Some(("search", given)) => FromArgMatches::from_arg_matches(given).map(Self::Search),
             Some(("call", given)) => FromArgMatches::from_arg_matches(given).map(Self::Call),
+            Some(("token", given)) => FromArgMatches::from_arg_matches(given).map(Self::Token),
+            Some(("audit", given)) => FromArgMatches::from_arg_matches(given).map(Self::Audit),
             _ => Err(clap::Error::new(ErrorKind::MissingSubcommand)),
         }
     }
@@ -362,4 +379,81 @@ pub struct CallArguments {
 
     #[command(flatten)]
     pub flags: Flags,
+}
+
+// What to do with tokens.
+#[derive(Args, Debug)]
+pub struct TokenArguments {
+    #[command(subcommand)]
+    pub action: TokenAction,
+
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// What can be done with tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenAction {
+    /// Print a new token. The secret is created with the first one.
+    Mint {
+        /// Who bears it.
+        #[arg(long, value_name = "NAME", default_value = "me")]
+        sub: String,
+
+        /// What it grants, such as `read:/` or `write:/src/`. Repeatable.
+        #[arg(long, value_name = "SCOPE")]
+        scope: Vec<String>,
+
+        /// How long it is valid.
+        #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = lifetime)]
+        ttl: Duration,
+    },
+    /// Print what a token says, and whether it is valid.
+    Inspect {
+        /// The token, or `-` to read it from standard input.
+        #[arg(allow_hyphen_values = true)]
+        token: String,
+    },
+    /// Replace the secret: all tokens end, and running servers take new ones within a second.
+    Rotate,
+    /// End one token.
+    Revoke {
+        /// The token, its id, or `-` to read either from standard input.
+        #[arg(allow_hyphen_values = true)]
+        token: String,
+    },
+}
+
+/// How long a token is valid.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    if let Some(days) =
+        text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()).filter(|days| *days > 0)
+    {
+        return Ok(DAY * days);
+    }
+    match duration(text) {
+        Ok(lifetime) if lifetime.is_zero() => Err("a token is valid for a second at least".into()),
+        lifetime => lifetime.map_err(|error| error.to_string()),
+    }
+}
+
+// What to do with an audit log.
+#[derive(Args, Debug)]
+pub struct AuditArguments {
+    #[command(subcommand)]
+    pub action: AuditAction,
+
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// What can be done with an audit log.
+#[derive(Debug, Subcommand)]
+pub enum AuditAction {
+    /// Check that no line was changed, removed or added.
+    Verify {
+        /// The log.
+        log: PathBuf,
+    },
 }

@@ -1,6 +1,6 @@
 //! The composition root: puts the toolsets and the engine of a workspace together.
 
-use std::{io, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
@@ -8,7 +8,7 @@ use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder};
 use pintle_positions::Located;
 use pintle_search::{Search, SearchConfig};
-use pintle_tool::{DynTool, Toolset};
+use pintle_tool::{DynTool, Resources, Toolset};
 
 use crate::{
     command_tools::CommandTools,
@@ -18,6 +18,7 @@ use crate::{
     rules::WorkspaceRules,
     settings::Workspace,
     state,
+    tenants::TenantWorkspaces,
     toolsets::{Offer, Toolsets},
     workspace_tools::workspace_tools,
 };
@@ -104,21 +105,28 @@ pub struct Composition {
     pub commands: Option<CommandTools>,
 }
 
-/// The engine with all tools of the workspace.
-pub fn build_engine(
+/// The tools and resources of a workspace.
+struct Parts {
+    tools: Vec<Toolset>,
+    resources: Vec<Arc<dyn Resources>>,
+    commands: Option<CommandTools>,
+    /// The names of all tools, also of those that are not offered.
+    all_names: Vec<String>,
+}
+
+fn compose(
     workspace: &Workspace,
     toolsets: &Toolsets,
-    options: Options,
-    log: CallLog,
-) -> Result<Composition, StartError> {
-    let assets = load_assets(workspace)?;
+    options: &Options,
+    assets: &Arc<Assets>,
+) -> Result<Parts, StartError> {
     let search = open_search(workspace)?;
-    let files = open_files(workspace, bind(workspace, &assets)?, &search)?;
+    let files = open_files(workspace, bind(workspace, assets)?, &search)?;
     let has_assets = workspace.schemas_dir.is_some()
         || workspace.examples_dir.is_some()
         || workspace.backend_url.is_some()
         || !workspace.bindings.is_empty();
-    let workspace_tools = workspace_tools(workspace, &options, &assets, &files, &search);
+    let workspace_tools = workspace_tools(workspace, options, assets, &files, &search);
     let mut offered = vec![
         ("assets", has_assets, assets.tools()),
         ("files", true, files.tools()),
@@ -141,13 +149,35 @@ pub fn build_engine(
     if let Some(rig) = workspace.rig {
         tools.push(Toolset { tools: (rig.tools)(), is_listed: true });
     }
-    let named = options.timeouts.by_tool.keys().cloned().collect::<Vec<_>>();
     let mut resources = Vec::new();
     if toolsets.offer("assets", has_assets) != Offer::Absent {
         resources.extend(assets.resources());
     }
     resources.extend(files.resources());
-    let engine = Engine::new(tools, resources, options, log)?;
+    let commands = commands.filter(|_| toolsets.offer("commands", true) != Offer::Absent);
+    Ok(Parts { tools, resources, commands, all_names })
+}
+
+/// The engine with all tools of the workspace; with tenants, of each of theirs.
+pub fn build_engine(
+    workspace: &Workspace,
+    toolsets: &Toolsets,
+    options: Options,
+    log: CallLog,
+) -> Result<Composition, StartError> {
+    let assets = load_assets(workspace)?;
+    let Parts { tools, resources, commands, all_names } = compose(workspace, toolsets, &options, &assets)?;
+    let named = options.timeouts.by_tool.keys().cloned().collect::<Vec<_>>();
+    let mut engine = Engine::new(tools, resources, options.clone(), log)?;
+    if let Some(template) = &workspace.tenants {
+        let (workspace, toolsets) = (workspace.clone(), toolsets.clone());
+        let compose = move |root: &Path| {
+            let own = workspace.of_tenant(root)?;
+            let Parts { tools, resources, .. } = compose(&own, &toolsets, &options, &assets)?;
+            Ok(pintle_engine::Workspace::new(tools, resources, &options.tooling_version)?)
+        };
+        engine = engine.with_tenants(Arc::new(TenantWorkspaces::new(template.clone(), compose)));
+    }
     let catalogue = engine.catalogue();
     let known = || all_names.iter().map(String::as_str).chain(catalogue.names());
     for name in named {
@@ -157,7 +187,6 @@ pub fn build_engine(
             return Err(location.error(CompositionError::TimeoutWithoutTool { name, near }).into());
         }
     }
-    let commands = commands.filter(|_| toolsets.offer("commands", true) != Offer::Absent);
     Ok(Composition { engine, commands })
 }
 

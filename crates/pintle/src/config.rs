@@ -1,4 +1,4 @@
-//! `pintle.toml` as it is written: its keys are those of the settings, and two tables. What it means is decided in
+//! `pintle.toml` as it is written: its keys are those of the settings, and four tables. What it means is decided in
 //! `settings`.
 
 #[cfg(any(test, fuzzing))]
@@ -22,6 +22,12 @@ const TIMEOUTS: &str = "timeouts";
 /// The table of files that are bound to schemas.
 const BIND: &str = "bind";
 const BIND_KEYS: [&str; 2] = ["path", "schema"];
+/// The tables of paths that nobody may read or write.
+const DENY: &str = "deny";
+const DENY_KEYS: [&str; 2] = ["read", "write"];
+/// The table of paths that may be written although they are denied by default.
+const ALLOW: &str = "allow";
+const ALLOW_KEYS: [&str; 1] = ["write"];
 
 /// The file. Paths in it are relative to its folder.
 #[derive(Debug, Default)]
@@ -31,6 +37,7 @@ pub struct ConfigFile {
     /// By tool name, and `default`.
     pub timeouts: BTreeMap<String, String>,
     pub bind: Vec<Bind>,
+    pub access: PathRules,
     /// The file's own folder.
     pub folder: PathBuf,
     /// Where all of this stands in the file.
@@ -46,6 +53,21 @@ pub struct Bind {
     pub schema: String,
     pub path_set_at: Location,
     pub schema_set_at: Location,
+}
+
+/// The globs of `[[deny]]` and `[allow]`.
+#[derive(Clone, Debug, Default)]
+pub struct PathRules {
+    pub deny_read: Vec<WrittenGlob>,
+    pub deny_write: Vec<WrittenGlob>,
+    pub allow_write: Vec<WrittenGlob>,
+}
+
+/// A glob, and where it was written.
+#[derive(Clone, Debug)]
+pub struct WrittenGlob {
+    pub text: String,
+    pub set_at: Location,
 }
 
 /// Why the file cannot be used.
@@ -103,9 +125,10 @@ impl ConfigFile {
         }
         let timeouts = check.timeouts(&table);
         let bind = check.bind(&table);
+        let access = check.access(&table);
         check.finish()?;
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Self { values: table, timeouts, bind, folder, positions })
+        Ok(Self { values: table, timeouts, bind, access, folder, positions })
     }
 
     /// The value of a key.
@@ -133,7 +156,7 @@ impl ConfigFile {
 /// All keys of the file.
 fn known_keys() -> Vec<&'static str> {
     let settings = all_settings().filter(|setting| setting.is_in_file()).map(|setting| setting.key());
-    settings.chain([TIMEOUTS, BIND]).collect()
+    settings.chain([TIMEOUTS, BIND, DENY, ALLOW]).collect()
 }
 
 /// Collects what is wrong with a file.
@@ -178,15 +201,8 @@ impl Check<'_> {
     }
 
     fn bind(&mut self, table: &Table) -> Vec<Bind> {
-        let Some(bindings) = table.get(BIND) else { return Vec::new() };
-        let Some(bindings) = bindings.as_array() else {
-            self.wrong_value(format!("/{BIND}"), WrongValue::new(bindings, "tables: [[bind]]"));
-            return Vec::new();
-        };
         let mut bound = Vec::new();
-        for (index, binding) in bindings.iter().enumerate() {
-            let pointer = format!("/{BIND}/{index}");
-            let Some(binding) = self.table(binding, &pointer) else { continue };
+        for (pointer, binding) in self.tables(table, BIND, "tables: [[bind]]") {
             self.keys(binding, &pointer, &BIND_KEYS);
             let [path, schema] = BIND_KEYS.map(|key| {
                 let Some(value) = binding.get(key) else {
@@ -200,6 +216,55 @@ impl Check<'_> {
             bound.push(Bind { path: path.0, schema: schema.0, path_set_at: path.1, schema_set_at: schema.1 });
         }
         bound
+    }
+
+    fn access(&mut self, table: &Table) -> PathRules {
+        let mut rules = PathRules::default();
+        for (pointer, deny) in self.tables(table, DENY, "tables: [[deny]]") {
+            self.keys(deny, &pointer, &DENY_KEYS);
+            rules.deny_read.extend(self.globs(deny, &pointer, "read"));
+            rules.deny_write.extend(self.globs(deny, &pointer, "write"));
+        }
+        let pointer = format!("/{ALLOW}");
+        let allow = table.get(ALLOW).and_then(|allow| self.table(allow, &pointer));
+        if let Some(allow) = allow {
+            self.keys(allow, &pointer, &ALLOW_KEYS);
+            rules.allow_write = self.globs(allow, &pointer, "write");
+        }
+        rules
+    }
+
+    fn globs(&mut self, table: &Table, pointer: &str, key: &str) -> Vec<WrittenGlob> {
+        let Some(value) = table.get(key) else { return Vec::new() };
+        let pointer = format!("{pointer}/{key}");
+        match Vec::<String>::written(value) {
+            Ok(globs) => {
+                let set_at = |index: usize| self.positions.value_location(&format!("{pointer}/{index}"));
+                let globs = globs.into_iter().enumerate();
+                globs.map(|(index, text)| WrittenGlob { text, set_at: set_at(index) }).collect()
+            }
+            Err(wrong) => {
+                self.wrong_value(pointer, wrong);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The tables of an array, with their pointers.
+    fn tables<'t>(&mut self, table: &'t Table, key: &str, wanted: &'static str) -> Vec<(String, &'t Table)> {
+        let Some(value) = table.get(key) else { return Vec::new() };
+        let Some(elements) = value.as_array() else {
+            self.wrong_value(format!("/{key}"), WrongValue::new(value, wanted));
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for (index, element) in elements.iter().enumerate() {
+            let pointer = format!("/{key}/{index}");
+            if let Some(table) = self.table(element, &pointer) {
+                tables.push((pointer, table));
+            }
+        }
+        tables
     }
 
     fn table<'t>(&mut self, value: &'t Value, pointer: &str) -> Option<&'t Table> {
@@ -289,6 +354,15 @@ mod tests {
         for (text, expected) in [
             ("bind = 5", "line 1, column 8: `bind` is a whole number; it takes tables: [[bind]]"),
             ("bind = [5]", "line 1, column 9: `bind/0` is a whole number; it takes a table"),
+            ("deny = 5", "line 1, column 8: `deny` is a whole number; it takes tables: [[deny]]"),
+            (
+                "[[deny]]\nread = \".env\"",
+                "line 2, column 8: `deny/0/read` is a string; it takes a list of strings: [\"…\", \"…\"]",
+            ),
+            (
+                "[allow]\nwrite = [5]",
+                "line 2, column 10: `allow/write/0` is a whole number; it takes a string, in quotes",
+            ),
             ("timeouts = 5", "line 1, column 12: `timeouts` is a whole number; it takes a table"),
             (
                 "[timeouts]\nsearch = 2",
@@ -329,7 +403,10 @@ mod tests {
                 "\nenvelope = \"x\"",
                 "line 2, column 12: `envelope` is \"x\"; it takes one of \"enforce\", \"shadow\"",
             ),
-            ("auth = true", "line 1, column 8: `auth` is true or false; it takes only \"none\""),
+            (
+                "auth = true",
+                "line 1, column 8: `auth` is true or false; it takes one of \"local\", \"jwks\", \"none\"",
+            ),
             (
                 "scope = [\n  \"read:/\",\n  5,\n]",
                 "line 3, column 3: `scope/1` is a whole number; it takes a string, in quotes",

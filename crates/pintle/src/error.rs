@@ -3,13 +3,15 @@
 use std::{io, net::SocketAddr, path::PathBuf};
 
 use pintle_commands::{FolderError, ManifestError};
-use pintle_contract::{Fault, PathProblem};
+use pintle_contract::{Fault, PathProblem, ScopeError};
 use pintle_engine::CatalogueError;
 use pintle_positions::Located;
 use thiserror::Error;
 
 use crate::{
+    audit::AuditLogError,
     config::ConfigError,
+    secret::SecretFileError,
     settings::{SettingError, ToolsFolderError},
     state::StateError,
 };
@@ -56,6 +58,19 @@ pub enum StartError {
     ArgumentsNotRead(io::Error),
     #[error("the arguments are not JSON: {0}")]
     ArgumentsNotJson(serde_json::Error),
+    #[error(transparent)]
+    Secret(#[from] SecretFileError),
+    #[error(transparent)]
+    Audit(#[from] AuditLogError),
+    #[error("--scope: {0}")]
+    Scope(ScopeError),
+    #[error("--sub takes a name of at most 256 bytes without control characters")]
+    Subject,
+    #[error(
+        "this is neither a token's id nor a token that has one (`jti`), so it cannot be revoked; \
+         `pintle token rotate` ends all tokens"
+    )]
+    NoTokenId,
     #[error("INVALID_REQUEST: --kind is for symbols (add --match symbol, or leave it out)")]
     KindWithoutSymbol,
 }

@@ -3,6 +3,7 @@
 //! A library so that there can be two programs of it: `pintle`, and `pintle-conformance`, which adds fixtures for tests
 //! ([`Rig`]) to the same command line.
 
+mod audit;
 mod cli;
 mod command_tools;
 mod commands;
@@ -20,8 +21,10 @@ mod output;
 mod ready;
 mod rig;
 mod rules;
+mod secret;
 mod settings;
 mod state;
+mod tenants;
 mod terminal;
 mod toolsets;
 mod workspace_tools;
@@ -49,6 +52,8 @@ pub fn run(rig: Option<Rig>) -> ExitCode {
         Command::Index(arguments) => commands::index::run(arguments),
         Command::Search(arguments) => commands::search::run(arguments),
         Command::Call(arguments) => commands::call::run(arguments),
+        Command::Token(arguments) => commands::token::run(arguments),
+        Command::Audit(arguments) => commands::audit::run(arguments),
         Command::Alone(alone) => commands::validate::run_for_programs(alone),
     };
     let code = result.unwrap_or_else(|error| {

@@ -105,6 +105,30 @@ impl Root {
         }
     }
 
+    /// The path at which something is missing, once the links that lead there are followed, also those that lead to
+    /// nothing.
+    pub fn resolve_missing(&self, path: &WorkspacePath) -> Result<WorkspacePath, Errno> {
+        /// As many as the system follows.
+        const MOST_LINKS: usize = 40;
+        let mut resolved = self.resolve_folder(path)?;
+        for _ in 0..MOST_LINKS {
+            match self.target_of(&resolved) {
+                Some(target) => resolved = self.resolve_folder(&target)?,
+                None => return Ok(resolved),
+            }
+        }
+        Err(Errno::LOOP)
+    }
+
+    /// The path that a link names, if it is one that may be followed.
+    fn target_of(&self, path: &WorkspacePath) -> Option<WorkspacePath> {
+        let (parent, name) = path.split_last()?;
+        let (folder, parent) = self.open_folder(&parent).ok()?;
+        let target = rustix::fs::readlinkat(&folder, name, Vec::new()).ok()?;
+        let target = target.to_str().ok().filter(|target| !target.starts_with('/'))?;
+        WorkspacePath::parse(&format!("{parent}/{target}")).ok()
+    }
+
     /// What a link leads to, if that lies in the root: its resolved path, what it is, and its size.
     pub fn follow_link(&self, path: &WorkspacePath) -> Option<(WorkspacePath, FileType, u64)> {
         let flags = if self.directory.is_portable() { READ } else { OFlags::PATH | OFlags::CLOEXEC };

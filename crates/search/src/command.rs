@@ -7,7 +7,7 @@ use std::{
 };
 
 use grep_matcher::Matcher;
-use pintle_contract::{Fault, Scopes, WorkspacePath};
+use pintle_contract::{Fault, Permissions, WorkspacePath};
 use pintle_root::Stamp;
 use pintle_tool::{CallContext, Caller};
 use serde_json::Value;
@@ -190,7 +190,7 @@ impl Search {
         let mode = if is_full { Mode::Full } else { Mode::Incremental };
         let built = self.build(mode, path, observer)?;
         let snapshot = self.snapshot_on_disk(false)?;
-        let summary = self.summary(&snapshot, &Scopes::everything())?;
+        let summary = self.summary(&snapshot, &Permissions::everything())?;
         let (text_size, size) = snapshot.index.bytes();
         Ok(BuildReport {
             generation: built.generation,
@@ -232,10 +232,10 @@ impl Search {
         let syntax = if search.is_regex { Syntax::Regex } else { Syntax::Literal };
         let meaning = Meaning { syntax, case: search.case, is_word: search.is_word };
         let pattern = tools::pattern_of(search.query, meaning)?;
-        let scopes = Scopes::everything();
-        let within = tools::walk_within(self, search.globs, &scopes);
+        let permissions = Permissions::everything();
+        let within = tools::walk_within(self, search.globs, &permissions);
         let snapshot = self.snapshot_on_disk_or_files(within, is_fresh)?;
-        let filter = tools::filter_of(self, search.globs, search.language, &scopes)?;
+        let filter = tools::filter_of(self, search.globs, search.language, &permissions)?;
         self.print(&snapshot, &pattern, &filter, search, format, out)
     }
 

@@ -2,7 +2,7 @@
 //! targets assert.
 
 use grep_matcher::Matcher;
-use pintle_contract::Scopes;
+use pintle_contract::Permissions;
 
 use crate::{
     pattern::{Case, Meaning, Pattern, Requirement, Syntax},
@@ -51,8 +51,8 @@ pub fn search_filter(bytes: &[u8]) {
         return;
     }
     let is_folder = |path: &str| path.ends_with('d');
-    let scopes = Scopes::everything();
-    let Ok(filter) = Filter::new(&scopes, &globs, is_folder, None) else { return };
+    let permissions = Permissions::everything();
+    let Ok(filter) = Filter::new(&permissions, &globs, is_folder, None) else { return };
     if filter.admits(path, None)
         && let Some(within) = glob_prefixes(&globs, is_folder)
     {

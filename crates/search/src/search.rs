@@ -11,7 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use pintle_contract::{ErrorCode, Fault, RootName, Scopes, WorkspacePath};
+use pintle_contract::{ErrorCode, Fault, Permissions, RootName, WorkspacePath};
 use pintle_root::{
     Root,
     scan::{PassedOver, Within},
@@ -106,7 +106,7 @@ impl RankedPart {
 #[derive(Default)]
 struct SummaryCache {
     of: Option<Arc<Index>>,
-    by_scopes: Vec<(Scopes, Arc<Summary>)>,
+    by_permissions: Vec<(Permissions, Arc<Summary>)>,
     /// The skipped files as they were last counted, and the index that they were counted for.
     skipped: Option<(Arc<Index>, Arc<PassedOver>)>,
 }
@@ -384,36 +384,41 @@ impl Search {
     }
 
     /// Counts the files that a caller may read.
-    pub(crate) fn summary(&self, snapshot: &Snapshot, scopes: &Scopes) -> Result<Summary, Fault> {
-        let summary = self.summary_of_index(&snapshot.index, scopes);
-        let summary = summary.and_then(|summary| summary.with(&snapshot.index, &snapshot.overlay, scopes));
+    pub(crate) fn summary(&self, snapshot: &Snapshot, permissions: &Permissions) -> Result<Summary, Fault> {
+        let summary = self.summary_of_index(&snapshot.index, permissions);
+        let summary =
+            summary.and_then(|summary| summary.with(&snapshot.index, &snapshot.overlay, permissions));
         let mut summary = summary.map_err(|torn| self.handle_error(torn.into()))?;
         let skipped = self.summaries.lock().skipped.clone();
         if let Some((_, skipped)) = skipped.filter(|(of, _)| Arc::ptr_eq(of, &snapshot.index)) {
-            summary.set_skipped(&skipped, scopes);
+            summary.set_skipped(&skipped, permissions);
         }
         Ok(summary)
     }
 
-    /// The summary of the index without its overlay, cached for each set of scopes.
-    fn summary_of_index(&self, index: &Arc<Index>, scopes: &Scopes) -> Result<Arc<Summary>, Torn> {
+    /// The summary of the index without its overlay, cached for each set of permissions.
+    fn summary_of_index(&self, index: &Arc<Index>, permissions: &Permissions) -> Result<Arc<Summary>, Torn> {
         let is_same = |of: &Arc<Index>| Arc::ptr_eq(of, index);
         let known = {
             let mut summaries = self.summaries.lock();
             if !summaries.of.as_ref().is_some_and(is_same) {
                 *summaries = SummaryCache { of: Some(Arc::clone(index)), ..SummaryCache::default() };
             }
-            summaries.by_scopes.iter().find(|(of, _)| of == scopes).map(|(_, summary)| Arc::clone(summary))
+            summaries
+                .by_permissions
+                .iter()
+                .find(|(of, _)| of == permissions)
+                .map(|(_, summary)| Arc::clone(summary))
         };
         if let Some(summary) = known {
             return Ok(summary);
         }
-        let summary = Arc::new(Summary::of(index, scopes)?);
+        let summary = Arc::new(Summary::of(index, permissions)?);
         let mut summaries = self.summaries.lock();
         if summaries.of.as_ref().is_some_and(is_same) {
             const KEPT: usize = 8;
-            summaries.by_scopes.truncate(KEPT - 1);
-            summaries.by_scopes.insert(0, (scopes.clone(), Arc::clone(&summary)));
+            summaries.by_permissions.truncate(KEPT - 1);
+            summaries.by_permissions.insert(0, (permissions.clone(), Arc::clone(&summary)));
         }
         Ok(summary)
     }

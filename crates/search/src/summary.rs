@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bstr::ByteSlice;
-use pintle_contract::{Scopes, WorkspacePath};
+use pintle_contract::{Permissions, WorkspacePath};
 use pintle_root::scan::{Passed, PassedOver};
 use pintle_symbols::Language;
 use schemars::JsonSchema;
@@ -80,14 +80,14 @@ impl Ready {
 
 impl Summary {
     /// Counts the files of an index that a caller may read.
-    pub(crate) fn of(index: &Index, scopes: &Scopes) -> Result<Self, Torn> {
+    pub(crate) fn of(index: &Index, permissions: &Permissions) -> Result<Self, Torn> {
         let mut summary = Self::default();
         for id in index.live_files() {
-            if scopes.may_read_bytes(index.path(id)?) {
+            if permissions.may_read_bytes(index.path(id)?) {
                 summary.add(&index.file(id)?);
             }
         }
-        summary.set_skipped(&index.skipped()?, scopes);
+        summary.set_skipped(&index.skipped()?, permissions);
         Ok(summary)
     }
 
@@ -104,10 +104,10 @@ impl Summary {
     }
 
     /// Replaces the counts of files that the walk skipped.
-    pub(crate) fn set_skipped(&mut self, skipped: &PassedOver, scopes: &Scopes) {
+    pub(crate) fn set_skipped(&mut self, skipped: &PassedOver, permissions: &Permissions) {
         let reasons = Passed::ALL.map(name);
         self.skipped.retain(|reason, _| !reasons.contains(reason));
-        for (_, counts) in skipped.iter().filter(|(folder, _)| may_read_in(scopes, folder)) {
+        for (_, counts) in skipped.iter().filter(|(folder, _)| may_read_in(permissions, folder)) {
             for (reason, count) in counts {
                 *self.skipped.entry(name(*reason)).or_default() += count;
             }
@@ -115,9 +115,14 @@ impl Summary {
     }
 
     /// The same counts, updated with the overlay.
-    pub(crate) fn with(&self, index: &Index, overlay: &Overlay, scopes: &Scopes) -> Result<Self, Torn> {
+    pub(crate) fn with(
+        &self,
+        index: &Index,
+        overlay: &Overlay,
+        permissions: &Permissions,
+    ) -> Result<Self, Torn> {
         let mut summary = self.clone();
-        for path in overlay.paths().filter(|path| scopes.may_read_bytes(path)) {
+        for path in overlay.paths().filter(|path| permissions.may_read_bytes(path)) {
             summary.pending += 1;
             if let Some(id) = index.find(path)? {
                 summary.remove(&index.file(id)?);
@@ -191,11 +196,11 @@ fn name(reason: Passed) -> &'static str {
     }
 }
 
-/// Whether a caller may read the files directly in a folder.
-fn may_read_in(scopes: &Scopes, folder: &[u8]) -> bool {
-    scopes.are_everything()
+/// Whether a caller may read the files directly in a folder. They are counted by folder, so with deny rules, which are about
+/// names, none of them are.
+fn may_read_in(permissions: &Permissions, folder: &[u8]) -> bool {
+    permissions.may_read_everything()
         || folder.to_str().is_ok_and(|folder| {
-            let inside = WorkspacePath::parse(&format!("{folder}/x"));
-            inside.is_ok_and(|inside| scopes.may_read(&inside))
+            WorkspacePath::parse(folder).is_ok_and(|folder| permissions.may_read_all_in(&folder))
         })
 }

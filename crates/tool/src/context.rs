@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use pintle_contract::{Access, ErrorCode, Fault, Scopes, Stage};
+use pintle_contract::{Access, ErrorCode, Fault, Permissions, Refusal, Scopes, Stage, Verb};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -15,48 +15,122 @@ use crate::{cancel::Cancel, progress::Progress};
 #[derive(Clone, Debug)]
 pub struct Caller {
     identity: String,
-    scopes: Scopes,
+    /// The subject of a token.
+    subject: Option<String>,
+    permissions: Permissions,
 }
 
 impl Caller {
     /// The local user on a pipe of their own.
     pub fn local() -> Self {
         static PIPES: AtomicU64 = AtomicU64::new(0);
-        let identity = format!("local#{}", PIPES.fetch_add(1, Ordering::Relaxed));
-        Self { identity, scopes: Scopes::everything() }
+        Self::known_as(format!("local#{}", PIPES.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Any caller of a server without authentication.
     pub fn anonymous() -> Self {
-        Self { identity: "anonymous".into(), scopes: Scopes::everything() }
+        Self::known_as("anonymous".into())
     }
 
-    /// The same caller with fewer scopes.
+    /// A caller whose identity was checked. It may do everything until [`Caller::restricted_to`] says less.
+    pub fn known_as(identity: String) -> Self {
+        Self { identity, subject: None, permissions: Permissions::everything() }
+    }
+
+    /// The same caller with fewer permissions.
     #[must_use]
-    pub fn restricted_to(self, scopes: Scopes) -> Self {
-        Self { scopes, ..self }
+    pub fn restricted_to(self, permissions: Permissions) -> Self {
+        Self { permissions, ..self }
     }
 
-    /// The caller's scopes.
-    pub fn scopes(&self) -> &Scopes {
-        &self.scopes
+    /// The same caller as the subject of a token.
+    #[must_use]
+    pub fn with_subject(self, subject: String) -> Self {
+        Self { subject: Some(subject), ..self }
     }
 
-    /// Refuses what no scope covers, and names the scope that would.
+    /// The subject of the caller's token.
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
+    }
+
+    /// What the caller may do.
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// Refuses an access that the caller does not have.
     pub fn require(&self, access: &Access) -> Result<(), Fault> {
-        if self.scopes.cover(access) {
-            return Ok(());
+        self.require_all(std::slice::from_ref(access))
+    }
+
+    /// Refuses a call if the caller lacks one of its accesses, and names all scopes that are missing. What a deny rule
+    /// covers is refused first, because no scope helps.
+    pub fn require_all(&self, accesses: &[Access]) -> Result<(), Fault> {
+        let mut missing: Vec<Access> = Vec::new();
+        for access in accesses {
+            match self.permissions.check(access) {
+                Ok(()) => {}
+                Err(Refusal::Denied(verb, path)) => {
+                    let done = match verb {
+                        Verb::Read => "read",
+                        Verb::Write => "written",
+                    };
+                    let message = format!("{path} may not be {done}: a deny rule of this server covers it");
+                    return Err(forbidden(message).hint(
+                        "work without it; only the user can change this, in the server's configuration \
+                         (`[[deny]]`, and `[allow]` for what is denied by default)",
+                    ));
+                }
+                Err(Refusal::MissingScope(access)) => missing.push(access),
+            }
         }
-        let message = format!("this needs the scope `{access}`, which the caller does not have");
-        Err(Fault::new(ErrorCode::Forbidden, message)
-            .at(Stage::Authorize)
-            .details(serde_json::json!({"scope": access.to_string()})))
+        let missing = scopes_for(&missing);
+        let named = missing.iter().map(|scope| format!("`{scope}`")).collect::<Vec<_>>().join(", ");
+        let (message, details) = match missing.as_slice() {
+            [] => return Ok(()),
+            [scope] => (
+                format!("this needs the scope {named}, which the caller does not have"),
+                json!({ "scope": scope }),
+            ),
+            [first, ..] => (
+                format!("this needs the scopes {named}, which the caller does not have"),
+                json!({"scope": first, "scopes": missing}),
+            ),
+        };
+        Err(forbidden(message).details(details))
+    }
+
+    /// A text that is unique to this caller and its scopes. An outcome that was stored for the same caller with other
+    /// scopes may show what these scopes do not.
+    pub fn identity_and_scopes(&self) -> String {
+        format!("{} {:?}", self.identity, self.permissions.scopes())
     }
 
     /// A text that is unique to this caller.
     pub fn identity(&self) -> &str {
         &self.identity
     }
+}
+
+/// The scopes that would grant all of these, without those that another one includes.
+fn scopes_for(missing: &[Access]) -> Vec<String> {
+    let scopes: Vec<String> = missing.iter().map(Access::to_string).collect();
+    let includes = |index: usize, access: &Access| {
+        Scopes::parse([scopes[index].as_str()]).is_ok_and(|granted| granted.cover(access))
+    };
+    let mut needed: Vec<usize> = Vec::new();
+    for (index, access) in missing.iter().enumerate() {
+        if !needed.iter().any(|&other| includes(other, access)) {
+            needed.retain(|&other| !includes(index, &missing[other]));
+            needed.push(index);
+        }
+    }
+    needed.into_iter().map(|index| scopes[index].clone()).collect()
+}
+
+fn forbidden(message: String) -> Fault {
+    Fault::new(ErrorCode::Forbidden, message).at(Stage::Authorize)
 }
 
 /// The context of one call. Cheap to clone; the call's slot is released when the last clone is dropped.

@@ -3,9 +3,9 @@
 use std::{future::Future, pin::Pin};
 
 use percent_encoding::percent_decode_str;
-use pintle_contract::{Access, ErrorCode, Fault};
+use pintle_contract::{Access, ErrorCode, Fault, Permission, WorkspacePath};
 
-use crate::context::CallContext;
+use crate::{context::CallContext, tool::unusable_path};
 
 /// A resource in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The resources of one URI scheme.
 ///
 /// ```
-/// use pintle_contract::Fault;
+/// use pintle_contract::{Fault, Permission};
 /// use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 ///
 /// /// `greeting://{name}`: a greeting for anyone.
@@ -46,6 +46,10 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///
 ///     fn template(&self) -> Option<&'static str> {
 ///         Some("greeting://{name}")
+///     }
+///
+///     fn permission(&self) -> Permission {
+///         Permission::AnyCaller
 ///     }
 ///
 ///     fn list<'a>(&'a self, _: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {
@@ -78,9 +82,18 @@ pub trait Resources: Send + Sync {
     /// Lists the resources that the caller may read.
     fn list<'a>(&'a self, call: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>>;
 
-    /// The access that reading a resource needs; `rest` is what follows `://` in the URI.
-    fn access(&self, _rest: &str) -> Result<Vec<Access>, Fault> {
-        Ok(Vec::new())
+    /// The permission that reading a resource needs. It is checked before the resource is read.
+    fn permission(&self) -> Permission;
+
+    /// The accesses that reading a resource needs; `rest` is what follows `://` in the URI.
+    fn accesses(&self, rest: &str) -> Result<Vec<Access>, Fault> {
+        match self.permission() {
+            Permission::Address(verb) => {
+                let path = WorkspacePath::parse(&decode_address(rest)?).map_err(unusable_path)?;
+                Ok(vec![Access::Path(verb, path)])
+            }
+            permission => permission.accesses(&serde_json::Value::Null).map_err(unusable_path),
+        }
     }
 
     /// Reads one resource; `rest` is what follows `://` in the URI.

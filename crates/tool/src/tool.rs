@@ -2,7 +2,9 @@
 
 use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc, time::Duration};
 
-use pintle_contract::{Access, Annotations, ClientHints, ErrorCode, Fault, Need, Stage, ToolDefinition};
+use pintle_contract::{
+    Access, Annotations, ClientHints, ErrorCode, Fault, PathProblem, Permission, Stage, ToolDefinition,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -17,7 +19,7 @@ use crate::{
 /// One tool, in one file: its definition, its input, its output, and what it does.
 ///
 /// ```
-/// use pintle_contract::{Annotations, Fault};
+/// use pintle_contract::{Annotations, Fault, Permission};
 /// use pintle_tool::{CallContext, Tool, ToolOutput, erase};
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};
@@ -49,6 +51,7 @@ use crate::{
 ///     const TITLE: &'static str = "Count words";
 ///     const DESCRIPTION: &'static str = "Counts the words of a text.";
 ///     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+///     const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 ///
 ///     async fn run(&self, input: Input, _: CallContext) -> Result<Output, Fault> {
 ///         Ok(Output { words: input.text.split_whitespace().count() })
@@ -72,6 +75,8 @@ pub trait Tool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// Hints for clients.
     const ANNOTATIONS: Annotations;
+    /// The permissions that a call needs. They are checked before the tool runs.
+    const PERMISSIONS: &'static [Permission];
     /// How clients are asked to treat it.
     const CLIENT_HINTS: ClientHints = ClientHints { always_load: false, max_result_chars: None };
     /// Incremented with every change of meaning.
@@ -80,11 +85,6 @@ pub trait Tool: Send + Sync + 'static {
     const MAY_BE_TASK: bool = false;
     /// How long a call may run, if other than most tools and unless the server's settings set a timeout.
     const TIMEOUT: Option<Duration> = None;
-
-    /// The access that every call needs, whatever its arguments. The tool is hidden from callers without it.
-    fn need() -> Need {
-        Need::Nothing
-    }
 
     /// Repairs an argument that was sent as a text instead of its type, such as `"3-7"` for lines. Texts that are JSON are
     /// converted without this.
@@ -96,11 +96,6 @@ pub trait Tool: Send + Sync + 'static {
     /// them out, because serde would build them a second time.
     fn read_input(arguments: Value) -> Result<Self::Input, serde_json::Error> {
         serde_json::from_value(arguments)
-    }
-
-    /// The access that a call with these arguments needs.
-    fn access(_input: &Self::Input) -> Result<Vec<Access>, Fault> {
-        Ok(Vec::new())
     }
 
     /// Runs the call.
@@ -184,7 +179,7 @@ pub struct NoArguments {}
 /// ```
 /// use std::sync::Arc;
 ///
-/// use pintle_contract::{Annotations, ClientHints, Fault, ToolDefinition};
+/// use pintle_contract::{Annotations, ClientHints, Fault, Permission, ToolDefinition};
 /// use pintle_tool::{Answer, DynTool, Prepared};
 /// use serde_json::{Value, json};
 ///
@@ -195,9 +190,13 @@ pub struct NoArguments {}
 ///         &self.0
 ///     }
 ///
+///     fn permissions(&self) -> &[Permission] {
+///         &[Permission::AnyCaller]
+///     }
+///
 ///     fn prepare<'a>(&'a self, _: Value) -> Result<Prepared<'a>, Fault> {
 ///         let answer = Answer { value: json!({"answer": 42}), failure: None, is_large: false };
-///         Ok(Prepared { access: Vec::new(), run: Box::new(|_| Box::pin(async { Ok(answer) })) })
+///         Ok(Prepared { run: Box::new(|_| Box::pin(async { Ok(answer) })) })
 ///     }
 /// }
 ///
@@ -217,9 +216,16 @@ pub trait DynTool: Send + Sync {
     /// The tool's definition.
     fn definition(&self) -> &ToolDefinition;
 
-    /// See [`Tool::need`].
-    fn need(&self) -> Need {
-        Need::Nothing
+    /// The permissions that a call needs. A tool that declares none is not registered.
+    fn permissions(&self) -> &[Permission];
+
+    /// The accesses that a call with these arguments needs.
+    fn accesses(&self, arguments: &Value) -> Result<Vec<Access>, Fault> {
+        let mut accesses = Vec::new();
+        for permission in self.permissions() {
+            accesses.extend(permission.accesses(arguments).map_err(unusable_path)?);
+        }
+        Ok(accesses)
     }
 
     /// See [`Tool::reread`].
@@ -270,10 +276,14 @@ pub struct Toolset {
     pub is_listed: bool,
 }
 
+/// The fault for a path that cannot be used.
+pub fn unusable_path(problem: PathProblem) -> Fault {
+    Fault::new(ErrorCode::InvalidRequest, format!("the path cannot be used: {problem}"))
+        .hint("paths are relative to the root of the workspace, such as `src/main.rs`")
+}
+
 /// A prepared call.
 pub struct Prepared<'a> {
-    /// The access that it needs.
-    pub access: Vec<Access>,
     /// Runs it.
     pub run: Box<dyn FnOnce(CallContext) -> Running<'a> + Send + 'a>,
 }
@@ -307,8 +317,8 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
         &self.definition
     }
 
-    fn need(&self) -> Need {
-        T::need()
+    fn permissions(&self) -> &[Permission] {
+        T::PERMISSIONS
     }
 
     fn reread(&self, argument: &str, text: &str) -> Option<Value> {
@@ -328,7 +338,6 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
         let input = T::read_input(arguments).map_err(|error| {
             Fault::invalid(Stage::Arguments, format!("the arguments do not fit: {error}"))
         })?;
-        let access = T::access(&input).map_err(|fault| fault.at(Stage::Arguments))?;
         let run = move |call: CallContext| -> Running<'a> {
             Box::pin(async move {
                 let output = self.tool.run(input, call).await?;
@@ -338,6 +347,6 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
                 Ok(Answer { value, failure: output.failure(), is_large })
             })
         };
-        Ok(Prepared { access, run: Box::new(run) })
+        Ok(Prepared { run: Box::new(run) })
     }
 }

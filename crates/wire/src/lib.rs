@@ -17,7 +17,10 @@ mod pipe;
 mod registry;
 mod standard;
 
-pub use http::{HttpOptions, HttpServer, Origins, OriginsError, ReplyStream};
+pub use http::{
+    Authentication, HttpOptions, HttpServer, JwksOptions, JwksTokens, NotAnIssuer, Origins, OriginsError,
+    ReplyStream, TokenSource, TokenVerifier, Tokens,
+};
 pub use mcp::{McpHandler, McpOptions, McpService, ResultsSetting, TaskInput, TaskStore, ToolNames};
 pub use outlet::{Outlet, OutletClosed};
 pub use pipe::{Pipe, PipeOptions};

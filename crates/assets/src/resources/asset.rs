@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, ErrorCode, Fault};
+use pintle_contract::{ErrorCode, Fault, Permission};
 use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 use serde_json::json;
 
@@ -31,8 +31,8 @@ impl Resources for AssetResources {
         Box::pin(async { Ok(entries) })
     }
 
-    fn access(&self, _: &str) -> Result<Vec<Access>, Fault> {
-        Ok(vec![Access::Named("assets:read".into())])
+    fn permission(&self) -> Permission {
+        Permission::Named("assets:read".into())
     }
 
     fn read<'a>(&'a self, _: &'a CallContext, rest: &'a str) -> Boxed<'a, Result<ResourceContent, Fault>> {

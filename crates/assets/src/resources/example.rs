@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{ErrorCode, Fault};
+use pintle_contract::{ErrorCode, Fault, Permission};
 use pintle_tool::{Boxed, CallContext, ResourceContent, ResourceEntry, Resources, decode_address};
 
 use super::encode_path;
@@ -19,6 +19,10 @@ impl Resources for ExampleResources {
 
     fn template(&self) -> Option<&'static str> {
         Some("example://{+path}")
+    }
+
+    fn permission(&self) -> Permission {
+        Permission::AnyCaller
     }
 
     fn list<'a>(&'a self, _: &'a CallContext) -> Boxed<'a, Result<Vec<ResourceEntry>, Fault>> {

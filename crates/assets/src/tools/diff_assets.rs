@@ -1,6 +1,6 @@
 //! `diff_assets`: the patch that turns one asset into another.
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,7 @@ impl Tool for DiffAssets {
     const DESCRIPTION: &'static str = "Returns the JSON Patch (RFC 6902) that turns `base` into `new`, with add, \
         remove and replace. Objects are compared member by member; an array that differs is replaced whole.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     fn read_input(mut arguments: Value) -> Result<Input, serde_json::Error> {
         Ok(Input { base: arguments["base"].take(), new: arguments["new"].take() })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_tool::{CallContext, Failure, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,7 @@ impl Tool for GetExample {
     const DESCRIPTION: &'static str = "Returns one example asset, by its path, with the schema it belongs to \
         and whether it matches that schema now.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let Some(example) = self.0.examples().get(&input.path) else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_tool::{CallContext, Failure, Tool, ToolOutput};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,7 @@ impl Tool for GetSchema {
     const DESCRIPTION: &'static str = "Returns one JSON Schema, by its name; of several versions the \
         highest. Read it before writing an asset that has to match it.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, input: Input, _: CallContext) -> Result<Output, Fault> {
         let schemas = self.0.schemas();

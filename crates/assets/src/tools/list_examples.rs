@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,7 @@ impl Tool for ListExamples {
     const DESCRIPTION: &'static str = "Lists example assets, of one component or of all. get_example returns one \
         of them.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, input: Input, _: CallContext) -> Result<Output, Fault> {
         let examples = self.0.examples().list().into_iter();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -41,6 +41,7 @@ impl Tool for ListSchemas {
     const DESCRIPTION: &'static str = "Lists the JSON Schemas that assets can be validated against: name, \
         version and file of each. get_schema returns one of them.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, _: NoArguments, _: CallContext) -> Result<Output, Fault> {
         let entry = |schema: &crate::schema::Schema| ListedSchema {

@@ -1,8 +1,10 @@
 //! `populate_backend`: validates an asset and publishes it to the backend.
 
+use std::borrow::Cow;
+
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, ErrorCode, Fault, Need};
+use pintle_contract::{Annotations, ErrorCode, Fault, Permission};
 use pintle_tool::{CallContext, Failure, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,18 +136,11 @@ impl Tool for PopulateBackend {
         idempotent_hint: false,
         open_world_hint: true,
     };
+    const PERMISSIONS: &'static [Permission] = &[Permission::Named(Cow::Borrowed("assets:publish"))];
 
     fn read_input(mut arguments: Value) -> Result<Input, serde_json::Error> {
         let asset = arguments["asset"].take();
         Ok(Input { asset, ..serde_json::from_value(arguments)? })
-    }
-
-    fn need() -> Need {
-        Need::Access(Access::Named("assets:publish".into()))
-    }
-
-    fn access(_: &Input) -> Result<Vec<Access>, Fault> {
-        Ok(vec![Access::Named("assets:publish".into())])
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {

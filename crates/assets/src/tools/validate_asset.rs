@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,7 @@ impl Tool for ValidateAsset {
         what is wrong: a JSON Pointer to each value and what was expected. An unknown schema is \
         `schema_not_found`. Nothing is stored.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     fn read_input(mut arguments: Value) -> Result<Input, serde_json::Error> {
         let asset = arguments["asset"].take();

@@ -117,7 +117,7 @@ impl LocalFolder {
         terms: &Terms<'_>,
     ) -> StoreError {
         let StoreError::NotFound = error else { return error };
-        match self.root.resolve_folder(path).map(|resolved| (terms.permit)(verb, &resolved)) {
+        match self.root.resolve_missing(path).map(|resolved| (terms.permit)(verb, &resolved)) {
             Ok(Err(fault)) => StoreError::Refused(fault),
             _ => error,
         }

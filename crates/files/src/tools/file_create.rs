@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_contract::{Access, Annotations, ClientHints, ErrorCode, Fault, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault, Permission, Verb};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ADDITION, ALWAYS_LOAD, Hashed, writes};
+use super::{ADDITION, ALWAYS_LOAD, Hashed};
 use crate::{
     files::{self, Files, Paths},
     store::{Store, Terms},
@@ -45,15 +45,8 @@ impl Tool for FileCreate {
     const TITLE: &'static str = "Create a file";
     const DESCRIPTION: &'static str = "Use this to create a new file, with its parent folders. Returns its hash. If the path already exists, that is a CONFLICT and nothing is done: edit it instead.";
     const ANNOTATIONS: Annotations = ADDITION;
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Write, "/path")];
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Write)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        writes(&input.path)
-    }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Hashed, Fault> {
         let path = files::path(&input.path)?;

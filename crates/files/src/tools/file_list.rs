@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, ClientHints, Fault, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault, Permission, Verb};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ALWAYS_LOAD, reads};
+use super::ALWAYS_LOAD;
 use crate::{
     files::{self, Files},
     listing::{self, ListOptions, Listing, OnlyType},
@@ -46,15 +46,8 @@ impl Tool for FileList {
     const TITLE: &'static str = "List or find files";
     const DESCRIPTION: &'static str = "Lists a folder. With `depth` or `glob`: a tree, or files by name, in one call; names are paths from the root, without .git, ignored files and targets of links. Over 1,000: `truncated`, `total`, and `next`, the first folder left out.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Read, "/path")];
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Read)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        reads(&input.path)
-    }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Listing, Fault> {
         let Input { path, depth, glob, r#type: only, ignored } = input;

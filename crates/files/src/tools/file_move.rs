@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, Fault, Need, Verb};
+use pintle_contract::{Annotations, Fault, Permission, Verb};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{GUARDED_EDIT, Hashed, writes};
+use super::{GUARDED_EDIT, Hashed};
 use crate::{
     files::{self, Files, Paths},
     store::{Store, Terms},
@@ -34,16 +34,8 @@ impl Tool for FileMove {
     const TITLE: &'static str = "Move a file";
     const DESCRIPTION: &'static str = "Use this to rename or move a file that is still as it was read, to a path that does not exist yet. Its parent folders are created.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Write)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        let mut access = writes(&input.path)?;
-        access.extend(writes(&input.to)?);
-        Ok(access)
-    }
+    const PERMISSIONS: &'static [Permission] =
+        &[Permission::Argument(Verb::Write, "/path"), Permission::Argument(Verb::Write, "/to")];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Hashed, Fault> {
         let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);

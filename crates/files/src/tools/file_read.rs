@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pintle_contract::{Access, Annotations, ErrorCode, Fault, Need, Verb};
+use pintle_contract::{Annotations, ErrorCode, Fault, Permission, Verb};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::reads;
 use crate::{
     files::{self, Files},
     hash::Hash,
@@ -62,14 +61,7 @@ impl Tool for FileRead {
     const TITLE: &'static str = "Read a file";
     const DESCRIPTION: &'static str = "Use this for files that are not text: returns the bytes of a file as Base64, with its hash. For text use text.read.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Read)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        reads(&input.path)
-    }
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Read, "/path")];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let path = files::path(&input.path)?;

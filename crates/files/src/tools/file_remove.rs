@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, Fault, Need, Verb};
+use pintle_contract::{Annotations, Fault, Permission, Verb};
 use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GUARDED_EDIT, writes};
+use super::GUARDED_EDIT;
 use crate::{
     files::{self, Files, Paths},
     store::{Store, Terms},
@@ -38,14 +38,7 @@ impl Tool for FileRemove {
     const TITLE: &'static str = "Remove a file";
     const DESCRIPTION: &'static str = "Use this to delete a file that is still as it was read.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Write)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        writes(&input.path)
-    }
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Write, "/path")];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);

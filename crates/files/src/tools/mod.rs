@@ -12,13 +12,13 @@ mod text_replace;
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, ClientHints, Fault, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_tool::{CallContext, DynTool, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    files::{self, Files, Paths, path},
+    files::{self, Files, Paths},
     store::{Source, Store, StoreError, Terms},
     text,
 };
@@ -56,14 +56,6 @@ const ADDITION: Annotations = Annotations {
     idempotent_hint: false,
     open_world_hint: false,
 };
-
-fn reads(text: &str) -> Result<Vec<Access>, Fault> {
-    Ok(vec![Access::Path(Verb::Read, path(text)?)])
-}
-
-fn writes(text: &str) -> Result<Vec<Access>, Fault> {
-    Ok(vec![Access::Path(Verb::Write, path(text)?)])
-}
 
 /// The result of an edit of lines.
 #[derive(Serialize, JsonSchema)]

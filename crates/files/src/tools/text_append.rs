@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, Fault, Need, Verb};
+use pintle_contract::{Annotations, Fault, Permission, Verb};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ADDITION, Edited, edit_lines, writes};
+use super::{ADDITION, Edited, edit_lines};
 use crate::{files::Files, text};
 
 pub(crate) struct TextAppend(pub(crate) Arc<Files>);
@@ -32,14 +32,7 @@ impl Tool for TextAppend {
     const DESCRIPTION: &'static str =
         "Use this to add lines at the end of a text file. Returns the new hash.";
     const ANNOTATIONS: Annotations = ADDITION;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Write)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        writes(&input.path)
-    }
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Write, "/path")];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
         let (path, hash) = (input.path.clone(), input.hash.clone());

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, ClientHints, Fault, Need, Verb};
+use pintle_contract::{Annotations, ClientHints, Fault, Permission, Verb};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ADDITION, ALWAYS_LOAD, Edited, edit_lines, writes};
+use super::{ADDITION, ALWAYS_LOAD, Edited, edit_lines};
 use crate::{files::Files, text};
 
 pub(crate) struct TextInsert(pub(crate) Arc<Files>);
@@ -36,15 +36,8 @@ impl Tool for TextInsert {
     const DESCRIPTION: &'static str =
         "Use this to add lines before a line of a text file; `anchor` is that line. Returns the new hash.";
     const ANNOTATIONS: Annotations = ADDITION;
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Write, "/path")];
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Write)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        writes(&input.path)
-    }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
         let (path, hash) = (input.path.clone(), input.hash.clone());

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, ClientHints, Fault, Need, Verb, reread_lines};
+use pintle_contract::{Annotations, ClientHints, Fault, Permission, Verb, reread_lines};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::reads;
 use crate::files::{Files, Lines};
 
 pub(crate) struct TextRead(pub(crate) Arc<Files>);
@@ -52,19 +51,12 @@ impl Tool for TextRead {
     const TITLE: &'static str = "Read text";
     const DESCRIPTION: &'static str = "Use this to read a text file, or some of its lines, exactly as stored. Returns the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Read, "/path")];
     const CLIENT_HINTS: ClientHints =
         ClientHints { always_load: true, max_result_chars: Some(ClientHints::LARGE_RESULT_CHARS) };
 
-    fn need() -> Need {
-        Need::SomePath(Verb::Read)
-    }
-
     fn reread(argument: &str, text: &str) -> Option<Value> {
         reread_lines(argument, text)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        reads(&input.path)
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Access, Annotations, ClientHints, Fault, Need, Verb, reread_lines};
+use pintle_contract::{Annotations, ClientHints, Fault, Permission, Verb, reread_lines};
 use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ALWAYS_LOAD, Edited, GUARDED_EDIT, edit_lines, writes};
+use super::{ALWAYS_LOAD, Edited, GUARDED_EDIT, edit_lines};
 use crate::{files::Files, text};
 
 pub(crate) struct TextReplace(pub(crate) Arc<Files>);
@@ -36,20 +36,13 @@ impl Tool for TextReplace {
     const TITLE: &'static str = "Replace lines";
     const DESCRIPTION: &'static str = "Use this to change or delete whole lines of a text file. `old` must occur in `lines` exactly once, exactly as in the file; all else stays as it is, byte for byte. Returns the new hash.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Write, "/path")];
     const CLIENT_HINTS: ClientHints = ALWAYS_LOAD;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Write)
-    }
 
     /// Accepts `"3-7"` for `lines`, because `old` guards the edit: if it does not occur there exactly once, the error
     /// reports both readings.
     fn reread(argument: &str, text: &str) -> Option<Value> {
         reread_lines(argument, text)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        writes(&input.path)
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {

@@ -2,7 +2,7 @@
 
 use std::{io::Read, process::ExitCode, sync::Arc};
 
-use pintle_contract::Meta;
+use pintle_contract::{Meta, Scopes};
 use pintle_engine::{ArgumentReading, Call, CallLog, Options, Outcome, Target, Transport};
 use pintle_process::Spawner;
 use pintle_tool::{Caller, Cancel, CancelReason};
@@ -41,7 +41,8 @@ pub fn run(arguments: CallArguments) -> Result<ExitCode, StartError> {
         progress: None,
         reply_factor: 1,
     };
-    let (engine, caller) = (Arc::new(engine), Arc::new(Caller::local()));
+    let caller = Caller::local().restricted_to(workspace.permissions(Scopes::everything()));
+    let (engine, caller) = (Arc::new(engine), Arc::new(caller));
     let incoming = engine.unopened(&caller, &Transport::named("local"), None, 0);
     let cancel = Arc::clone(incoming.cancel());
     let runtime =

@@ -1,9 +1,11 @@
 //! One file a command.
 
+pub mod audit;
 pub mod call;
 pub mod index;
 pub mod search;
 pub mod serve;
+pub mod token;
 pub mod tool;
 pub mod tools;
 pub mod validate;

@@ -17,13 +17,13 @@ mod workspace;
 pub use definition::AnySetting;
 pub use error::SettingError;
 pub use given::{Flags, Given, ServeFlags, problem_of_empty};
-pub use serve::{Listen, ListenHttp, Serve};
+pub use serve::{HttpAuth, Listen, ListenHttp, Serve};
 pub use table::{
     ARGUMENTS, HTTP, INDEX, MAX_REQUEST_BYTES, MAX_RESULT_BYTES, RESULTS, SCOPE, STATE_DIR, TIMEOUT,
     TOOL_NAMES, TOOLSETS, all as all_settings,
 };
 pub use value::{Raw, WrongValue, word};
-pub use workspace::{ToolsFolderError, Workspace};
+pub use workspace::{RootTemplate, ToolsFolderError, Workspace, state_dir};
 
 /// SemVer and commit: which build this is.
 pub const PROGRAM_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("PINTLE_COMMIT"));

@@ -187,12 +187,59 @@ settings! {
         default: Fallback::Value(|| None),
         help: "Serve over HTTP instead, on an address of this machine; port 0 is any that is free",
     }
-    AUTH: Option<Auth> {
+    AUTH: Auth {
         key: "auth",
         env: "PINTLE_AUTH",
         value: "HOW",
+        default: Fallback::Value(|| Auth::Local),
+        help: "Who may call over HTTP",
+    }
+    ISSUER: Option<String> {
+        key: "issuer",
+        env: "PINTLE_ISSUER",
+        value: "URL",
+        heading: HTTP_GROUP,
         default: Fallback::Value(|| None),
-        help: "Who may call over HTTP: `none` asks for no token and lets every program on this machine call",
+        help: "The authorization server whose tokens are accepted with `--auth jwks`",
+    }
+    AUDIENCE: Option<String> {
+        key: "audience",
+        env: "PINTLE_AUDIENCE",
+        value: "TEXT",
+        heading: HTTP_GROUP,
+        default: Fallback::Value(|| None),
+        help: "The audience that its tokens must have",
+    }
+    JWKS_URL: Option<String> {
+        key: "jwks_url",
+        env: "PINTLE_JWKS_URL",
+        value: "URL",
+        heading: HTTP_GROUP,
+        default: Fallback::Described("what the issuer's metadata says", || None),
+        help: "Where its keys are",
+    }
+    PUBLIC_URL: Option<String> {
+        key: "public_url",
+        env: "PINTLE_PUBLIC_URL",
+        value: "URL",
+        heading: HTTP_GROUP,
+        default: Fallback::Described("the address that is served on", || None),
+        help: "The address by which clients reach the server, such as https://pintle.example",
+    }
+    BEHIND_PROXY: bool {
+        key: "behind_proxy",
+        env: "PINTLE_BEHIND_PROXY",
+        value: "BOOL",
+        heading: HTTP_GROUP,
+        default: Fallback::Value(|| false),
+        help: "Serve on addresses beyond this machine: a proxy in front of the server does TLS",
+    }
+    AUDIT_LOG: Option<PathBuf> {
+        key: "audit_log",
+        env: "PINTLE_AUDIT_LOG",
+        value: "FILE",
+        default: Fallback::Value(|| None),
+        help: "Record who was allowed to do what, in lines that cannot be changed unseen",
     }
     ALLOW_ORIGIN: Vec<String> {
         key: "allow_origin",
@@ -355,5 +402,23 @@ settings! {
         bounds: Between(0, MOST),
         default: Fallback::Value(|| Options::default().waiting),
         help: "How many calls wait for their turn",
+    }
+    CALLS_PER_CALLER: usize {
+        key: "calls_per_caller",
+        env: "PINTLE_CALLS_PER_CALLER",
+        value: "N",
+        heading: LIMITS,
+        bounds: Between(0, MOST),
+        default: Fallback::Value(|| 0),
+        help: "How many calls of one caller run or wait; 0 means no limit",
+    }
+    RATE_PER_CALLER: usize {
+        key: "rate_per_caller",
+        env: "PINTLE_RATE_PER_CALLER",
+        value: "N",
+        heading: LIMITS,
+        bounds: Between(0, MOST),
+        default: Fallback::Value(|| 0),
+        help: "How many calls one caller may make in a second; 0 means no limit",
     }
 }

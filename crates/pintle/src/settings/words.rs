@@ -10,6 +10,10 @@ use super::value::Words;
 /// Who may call over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
+    /// Whoever has a token of the local secret.
+    Local,
+    /// Whoever has a token of an authorization server.
+    Jwks,
     /// Every program on this machine.
     None,
 }
@@ -24,8 +28,11 @@ pub enum ProgressWhen {
 }
 
 impl Words for Auth {
-    const WORDS: &'static [(Self, &'static str, &'static str)] =
-        &[(Self::None, "none", "Every program on this machine")];
+    const WORDS: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Local, "local", "Whoever has a token of `pintle token mint`"),
+        (Self::Jwks, "jwks", "Whoever has a token of the authorization server that --issuer names"),
+        (Self::None, "none", "Every program on this machine, without a token"),
+    ];
 }
 
 impl Words for ProgressWhen {

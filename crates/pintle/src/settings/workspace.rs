@@ -2,11 +2,14 @@
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
+    ffi::OsStr,
+    os::unix::fs::DirBuilderExt,
+    path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use pintle_commands::{FolderError, duration, is_within, refuse_folder};
-use pintle_contract::{RootName, WorkspacePath};
+use pintle_contract::{DenyGlobs, DenyRules, Permissions, RootName, Scopes, WorkspacePath};
 use pintle_engine::Timeouts;
 use pintle_files::Durability;
 use pintle_positions::{Located, Location};
@@ -22,7 +25,8 @@ use super::{
     },
 };
 use crate::{
-    config::Bind,
+    config::{Bind, PathRules},
+    error::StartError,
     rig::{self, Rig},
     state::StateError,
 };
@@ -31,9 +35,12 @@ use crate::{
 const ALL_TOOLS: &str = "default";
 
 /// The workspace and what belongs to it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Workspace {
+    /// With tenants, an empty folder of the server's own.
     pub root: PathBuf,
+    /// Where the roots of tenants are, if each caller has its own.
+    pub tenants: Option<RootTemplate>,
     /// The root as it was given, which may lead through links.
     pub root_as_given: PathBuf,
     pub state_dir: Option<PathBuf>,
@@ -63,6 +70,8 @@ pub struct Workspace {
     /// What the server writes for itself, which may lie in the root.
     pub own_files: Vec<PathBuf>,
     pub bindings: Vec<Bind>,
+    /// Paths that nobody may read or write.
+    pub denied: Arc<DenyRules>,
     pub durability: Durability,
     pub rig: Option<&'static Rig>,
 }
@@ -71,7 +80,12 @@ impl Workspace {
     /// Decides on the workspace.
     pub fn decide(given: &Given) -> Result<Self, Located<SettingError>> {
         let timeouts = timeouts(given)?;
-        let given_root = given.get(&ROOT)?;
+        let tenants = RootTemplate::parse(&given.get(&ROOT)?);
+        let tenants = tenants.map_err(|error| given.location(&ROOT).error(error))?;
+        let given_root = match &tenants {
+            None => given.get(&ROOT)?,
+            Some(_) => empty_root(given)?,
+        };
         let root_as_given = std::path::absolute(&given_root).unwrap_or_else(|_| given_root.clone());
         let root = match given_root.canonicalize() {
             Ok(root) => root,
@@ -94,9 +108,10 @@ impl Workspace {
             max_file_bytes: given.get(&MAX_FILE_BYTES)?,
             indexing: given.get(&INDEX)?,
             // Who serves the home folder has not said that the state is to lie in it: there is none then.
-            state_dir: given
-                .get(&STATE_DIR)?
-                .or_else(|| default_state_dir().filter(|state| refuse_inside(&root, state).is_ok())),
+            state_dir: match given.get(&STATE_DIR)? {
+                None => default_state_dir().filter(|state| refuse_inside(&root, state).is_ok()),
+                given => given,
+            },
             state_dir_set_at: given.location(&STATE_DIR),
             tools_dir: given.get(&TOOLS)?,
             tools_dir_set_at: given.location(&TOOLS),
@@ -106,12 +121,84 @@ impl Workspace {
             config_file: given.config_file.clone(),
             own_files: Vec::new(),
             bindings: given.file.bind.clone(),
+            denied: deny_rules(given)?,
             durability: if given.flags.rig.no_fsync { Durability::Eventual } else { Durability::Synced },
             rig: rig::wanted(&given.flags.rig),
             root_as_given,
+            tenants,
             root,
         })
     }
+
+    /// The same for a tenant, whose root is this folder.
+    pub fn of_tenant(&self, root: &Path) -> Result<Self, StartError> {
+        let not_opened = |error| StartError::RootNotOpened { root: root.to_owned(), error };
+        let real = root.canonicalize().map_err(not_opened)?;
+        let own = Self { root: real, root_as_given: root.to_owned(), tenants: None, ..self.clone() };
+        own.refuse_state_inside_root()?;
+        Ok(own)
+    }
+}
+
+/// The root of a server with tenants: nothing is in it.
+fn empty_root(given: &Given) -> Result<PathBuf, Located<SettingError>> {
+    let refused = |error| given.location(&ROOT).error(error);
+    if given.get(&TOOLS)?.is_some() {
+        return Err(given.location(&TOOLS).error(SettingError::CommandsWithTenants));
+    }
+    let state = state_dir(given)?.ok_or_else(|| refused(SettingError::TenantsNeedState))?;
+    // Beside the state folder's own parts, and not inside it: the state must not be in a root.
+    let mut name = state.file_name().unwrap_or(OsStr::new("pintle")).to_owned();
+    name.push("-no-root");
+    let root = state.with_file_name(name);
+    let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&root);
+    created.map_err(|error| refused(SettingError::RootNotOpened { root: root.clone(), error }))?;
+    Ok(root)
+}
+
+/// Where the roots of tenants are: a path with `{sub}` in the place of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootTemplate {
+    before: PathBuf,
+    after: PathBuf,
+}
+
+impl RootTemplate {
+    const SUBJECT: &'static str = "{sub}";
+
+    /// Reads a root. `None` if it has no `{sub}`.
+    fn parse(root: &Path) -> Result<Option<Self>, SettingError> {
+        if !root.to_string_lossy().contains(Self::SUBJECT) {
+            return Ok(None);
+        }
+        let names: Vec<_> = root.components().collect();
+        let is_subject = |name: &Component<'_>| name.as_os_str() == Self::SUBJECT;
+        let position = names.iter().position(is_subject);
+        let (Some(position), 1) = (position, root.to_string_lossy().matches(Self::SUBJECT).count()) else {
+            return Err(SettingError::RootTemplate(root.to_owned()));
+        };
+        let before: PathBuf = names[..position].iter().collect();
+        if !before.is_absolute() {
+            return Err(SettingError::RootTemplate(root.to_owned()));
+        }
+        Ok(Some(Self { before, after: names[position + 1..].iter().collect() }))
+    }
+
+    /// The root of a subject, if its name can be one of a folder.
+    pub fn root_of(&self, subject: &str) -> Option<PathBuf> {
+        const LONGEST: usize = 128;
+        let is_safe = !subject.is_empty()
+            && subject.len() <= LONGEST
+            && !subject.starts_with('.')
+            && !subject.contains(['/', '\\', '\0'])
+            && !subject.contains(char::is_control);
+        is_safe.then(|| self.before.join(subject).join(&self.after))
+    }
+}
+
+/// The state folder, for commands that need no workspace.
+pub fn state_dir(given: &Given) -> Result<Option<PathBuf>, Located<SettingError>> {
+    Ok(given.get(&STATE_DIR)?.or_else(default_state_dir))
 }
 
 /// Why the folder of manifests is refused.
@@ -127,6 +214,20 @@ pub enum ToolsFolderError {
         config = config.display()
     )]
     FoundInRepository { tools: PathBuf, config: PathBuf },
+}
+
+/// The deny rules. A glob that cannot be used is reported where it was written.
+fn deny_rules(given: &Given) -> Result<Arc<DenyRules>, Located<SettingError>> {
+    let PathRules { deny_read, deny_write, allow_write } = &given.file.access;
+    for glob in deny_read.iter().chain(deny_write).chain(allow_write) {
+        let alone = DenyGlobs { read: std::slice::from_ref(&glob.text), ..DenyGlobs::default() };
+        DenyRules::new(alone).map_err(|error| glob.set_at.error(SettingError::Glob(error)))?;
+    }
+    let [read, write, allow_write] = [deny_read, deny_write, allow_write]
+        .map(|globs| globs.iter().map(|glob| glob.text.clone()).collect::<Vec<_>>());
+    let globs = DenyGlobs { read: &read, write: &write, allow_write: &allow_write };
+    let rules = DenyRules::new(globs).map_err(|error| Located::nowhere(SettingError::Glob(error)))?;
+    Ok(Arc::new(rules))
 }
 
 fn timeouts(given: &Given) -> Result<Timeouts, Located<SettingError>> {
@@ -176,6 +277,11 @@ impl Workspace {
             self.indexing = Indexing::ScanOnly;
         }
         self
+    }
+
+    /// What callers with these scopes may do in this workspace.
+    pub fn permissions(&self, scopes: Scopes) -> Permissions {
+        Permissions::new(scopes, Arc::clone(&self.denied))
     }
 
     /// What lies in the root is the workspace's: the tools could read and change Pintle's own files there.

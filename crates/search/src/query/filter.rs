@@ -2,13 +2,13 @@
 
 use bstr::ByteSlice;
 use ignore::overrides::{Override, OverrideBuilder};
-use pintle_contract::Scopes;
+use pintle_contract::Permissions;
 use pintle_root::scan::Within;
 use pintle_symbols::Language;
 
 /// Decides which files a search covers.
 pub(crate) struct Filter<'a> {
-    scopes: &'a Scopes,
+    permissions: &'a Permissions,
     globs: Option<Override>,
     language: Option<Language>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Filter<'a> {
 impl<'a> Filter<'a> {
     /// Fails if something is wrong with a glob.
     pub(crate) fn new(
-        scopes: &'a Scopes,
+        permissions: &'a Permissions,
         globs: &[String],
         is_folder: impl Fn(&str) -> bool,
         language: Option<Language>,
@@ -31,7 +31,7 @@ impl<'a> Filter<'a> {
                 Some(builder.build()?)
             }
         };
-        Ok(Self { scopes, globs, language })
+        Ok(Self { permissions, globs, language })
     }
 
     /// Whether the search covers a file. `language` may be unknown: finding it out takes longer than all other
@@ -40,12 +40,12 @@ impl<'a> Filter<'a> {
         let language = || language.or_else(|| Language::of_path(path).map(Language::id));
         self.language.is_none_or(|wanted| language() == Some(wanted.id()))
             && self.is_globbed(path)
-            && self.scopes.may_read_bytes(path)
+            && self.permissions.may_read_bytes(path)
     }
 
     /// Whether the search covers every file.
     pub(crate) fn admits_all(&self) -> bool {
-        self.scopes.are_everything() && self.globs.is_none() && self.language.is_none()
+        self.permissions.may_read_everything() && self.globs.is_none() && self.language.is_none()
     }
 
     fn is_globbed(&self, path: &[u8]) -> bool {

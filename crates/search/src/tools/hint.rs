@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use bstr::ByteSlice;
-use pintle_contract::{Fault, Scopes, WorkspacePath, nearest};
+use pintle_contract::{Fault, Permissions, WorkspacePath, nearest};
 
 use crate::{
     pattern::{Meaning, Pattern},
@@ -18,7 +18,7 @@ pub(super) struct NoHits<'a> {
     pub(super) search: &'a Search,
     pub(super) snapshot: &'a Snapshot,
     pub(super) filter: &'a Filter<'a>,
-    pub(super) scopes: &'a Scopes,
+    pub(super) permissions: &'a Permissions,
     pub(super) globs: &'a [String],
     /// The query with case ignored, if the search did not ignore it.
     pub(super) other_case: Option<(&'a str, Meaning)>,
@@ -40,7 +40,7 @@ impl NoHits<'_> {
             let skipped = self.search.root.passed_over_by(listing, has_ended);
             // An incomplete count would be misleading.
             if !has_ended() {
-                summary.set_skipped(&skipped, self.scopes);
+                summary.set_skipped(&skipped, self.permissions);
             }
         }
         if let Some(count) = summary.skipped.get(IGNORED).filter(|count| **count > 0) {
@@ -106,7 +106,7 @@ impl NoHits<'_> {
     }
 
     fn is_there(&self, path: &str) -> bool {
-        self.scopes.may_read_bytes(path.as_bytes())
+        self.permissions.may_read_bytes(path.as_bytes())
             && WorkspacePath::parse(path).is_ok()
             && self.search.root_path().join(path).symlink_metadata().is_ok()
     }
@@ -116,7 +116,8 @@ impl NoHits<'_> {
         let name = path.rsplit('/').next()?.as_bytes();
         let mut found = None;
         whole.each_path(&mut |path| {
-            if path.rsplit(|byte| *byte == b'/').next() == Some(name) && self.scopes.may_read_bytes(path) {
+            if path.rsplit(|byte| *byte == b'/').next() == Some(name) && self.permissions.may_read_bytes(path)
+            {
                 found = path.to_str().ok().map(str::to_owned);
             }
             found.is_none()
@@ -130,7 +131,7 @@ impl NoHits<'_> {
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
         let mut names = names
-            .filter(|name| name != ".git" && self.scopes.may_read_bytes(path(name).as_bytes()))
+            .filter(|name| name != ".git" && self.permissions.may_read_bytes(path(name).as_bytes()))
             .collect::<Vec<_>>();
         names.sort_unstable();
         nearest(name, names.iter().map(String::as_str)).map(path)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use pintle_contract::{Access, Annotations, ErrorCode, Fault, Need, Verb, WorkspacePath};
+use pintle_contract::{Annotations, ErrorCode, Fault, Permission, Verb, WorkspacePath};
 use pintle_tool::{CallContext, ProgressEvent, Stream, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,17 +72,11 @@ impl Tool for IndexBuild {
         idempotent_hint: true,
         open_world_hint: false,
     };
+    const PERMISSIONS: &'static [Permission] =
+        &[Permission::Workspace(Verb::Write), Permission::Argument(Verb::Read, "/path")];
     const MAY_BE_TASK: bool = true;
     /// Reading a large tree for the first time takes longer than most calls.
     const TIMEOUT: Option<Duration> = Some(Duration::from_secs(600));
-
-    fn need() -> Need {
-        Need::Access(Access::Tree(Verb::Write, WorkspacePath::root()))
-    }
-
-    fn access(_: &Input) -> Result<Vec<Access>, Fault> {
-        Ok(vec![Access::Tree(Verb::Write, WorkspacePath::root())])
-    }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let search = Arc::clone(&self.0);
@@ -94,10 +88,12 @@ impl Tool for IndexBuild {
         let work = move |call: &CallContext| {
             let built = search.build(mode, path.as_ref(), &ProgressReporter(call))?;
             let snapshot = search.snapshot(call)?;
-            let summary = search.summary(&snapshot, call.caller().scopes())?;
+            let summary = search.summary(&snapshot, call.caller().permissions())?;
+            // What the caller may not read is not counted.
+            let may_count_all = call.caller().permissions().may_read_everything();
             Ok(Output {
                 generation: built.generation,
-                read: built.read,
+                read: if may_count_all { built.read } else { built.read.min(summary.files) },
                 removed: built.removed,
                 rebuilt: built.rebuilt,
                 files: summary.files,
@@ -125,13 +121,19 @@ impl Observer for ProgressReporter<'_> {
         if !self.0.progress().is_wanted() {
             return;
         }
+        // The size of everything would also count what the caller may not read.
+        let may_count_all = self.0.caller().permissions().may_read_everything();
+        let sized = |name: &str| match may_count_all {
+            true => format!("{name}: {} of {} MB", done >> 20, total >> 20),
+            false => name.to_owned(),
+        };
         // Each phase's rough share of the time.
         let (start, share, message) = match phase {
             Phase::Waiting => (0.0, 0.0, "waiting for another build".to_owned()),
             Phase::Walk => (0.0, 2.0, "looking for files".to_owned()),
-            Phase::Text => (2.0, 18.0, format!("text: {} of {} MB", done >> 20, total >> 20)),
-            Phase::Words => (20.0, 15.0, format!("words: {} of {} MB", done >> 20, total >> 20)),
-            Phase::Symbols => (35.0, 65.0, format!("symbols: {} of {} MB", done >> 20, total >> 20)),
+            Phase::Text => (2.0, 18.0, sized("text")),
+            Phase::Words => (20.0, 15.0, sized("words")),
+            Phase::Symbols => (35.0, 65.0, sized("symbols")),
         };
         let part = if total == 0 { 0.0 } else { done as f64 / total as f64 };
         self.0.progress().report(ProgressEvent {

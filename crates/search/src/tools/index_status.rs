@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -81,6 +81,7 @@ impl Tool for IndexStatus {
     const SCHEMA_VERSION: u32 = 2;
     const DESCRIPTION: &'static str = "Reports whether there is a search index, what it covers, what it skips and why, and how fresh it is.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, _: NoArguments, call: CallContext) -> Result<IndexState, Fault> {
         let search = Arc::clone(&self.0);
@@ -92,10 +93,10 @@ impl Tool for IndexStatus {
 pub(crate) fn index_state(search: &Search, call: &CallContext) -> Result<IndexState, Fault> {
     let mut state =
         IndexState { max_file_bytes: search.limit(), watching: "not yet", ..IndexState::default() };
-    let scopes = call.caller().scopes();
+    let permissions = call.caller().permissions();
     state.building = search.build_progress().map(|progress| Building {
         phase: progress.phase.name(),
-        percent: (scopes.are_everything() && progress.total > 0)
+        percent: (permissions.may_read_everything() && progress.total > 0)
             .then(|| progress.done.saturating_mul(100) / progress.total),
     });
     let Some(snapshot) = search.snapshot_if_any(call)? else {
@@ -104,13 +105,13 @@ pub(crate) fn index_state(search: &Search, call: &CallContext) -> Result<IndexSt
     };
     // If counting fails, the state shows the last count.
     let _ = search.count_skipped(&snapshot, &|| call.has_ended());
-    let summary = search.summary(&snapshot, scopes)?;
+    let summary = search.summary(&snapshot, permissions)?;
     state.exists = true;
     state.max_file_bytes = snapshot.manifest.limit;
     state.generation = snapshot.index.generation;
     state.files = summary.files;
     state.bytes = summary.bytes;
-    if scopes.are_everything() {
+    if permissions.may_read_everything() {
         let (text, all) = snapshot.index.bytes();
         (state.size, state.text_size) = (Some(all), Some(text));
     }

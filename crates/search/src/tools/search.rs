@@ -7,7 +7,7 @@ use std::{
 
 use bstr::ByteSlice;
 use pintle_contract::{
-    Annotations, ClientHints, ErrorCode, Fault, Need, Scopes, Verb, WorkspacePath, nearest,
+    Annotations, ClientHints, ErrorCode, Fault, Permission, Permissions, Verb, WorkspacePath, nearest,
 };
 use pintle_root::scan::Within;
 use pintle_symbols::{Kind, Language};
@@ -219,13 +219,10 @@ impl Tool for SearchTool {
     const TITLE: &'static str = "Search";
     const DESCRIPTION: &'static str = "Searches the files of the workspace: use it to find what to read or edit. Text and regular expressions return exactly ripgrep's hits; words are ranked; symbols are found by name. Each hit has the hash that an edit needs.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::SomePath(Verb::Read)];
     const CLIENT_HINTS: ClientHints =
         ClientHints { always_load: true, max_result_chars: Some(ClientHints::LARGE_RESULT_CHARS) };
     const SCHEMA_VERSION: u32 = 2;
-
-    fn need() -> Need {
-        Need::SomePath(Verb::Read)
-    }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
         let search = Arc::clone(&self.0);
@@ -245,7 +242,7 @@ fn answer(search: &Search, input: &Input, call: &CallContext) -> Result<Output, 
     };
     let snapshot = match ranked {
         None => {
-            let within = walk_within(search, globs(input), call.caller().scopes());
+            let within = walk_within(search, globs(input), call.caller().permissions());
             search.snapshot_or_files(within, call)
         }
         Some(part) => search.wait_for(part, call).and_then(|()| search.snapshot(call)),
@@ -274,7 +271,7 @@ pub(crate) fn search_now(
     let begun = Instant::now();
     let snapshot = match input.matching {
         Match::Literal | Match::Regex => {
-            let within = walk_within(search, globs(&input), call.caller().scopes());
+            let within = walk_within(search, globs(&input), call.caller().permissions());
             search.snapshot_on_disk_or_files(within, is_fresh)?
         }
         Match::Words | Match::Symbol => search.snapshot_on_disk(is_fresh)?,
@@ -389,7 +386,7 @@ fn summary(
     call: &CallContext,
 ) -> Result<Summary, Fault> {
     match snapshot.is_indexed() {
-        true => search.summary(snapshot, call.caller().scopes()),
+        true => search.summary(snapshot, call.caller().permissions()),
         false => Ok(Summary::of_scan(scanned)),
     }
 }
@@ -412,8 +409,8 @@ fn no_hits_hint(
     let other_case = Meaning { case: Case::Insensitive, ..meaning };
     let other_case =
         (is_text && meaning.case != Case::Insensitive).then_some((input.query.as_str(), other_case));
-    let scopes = call.caller().scopes();
-    let no_hits = hint::NoHits { search, snapshot, filter, scopes, globs: globs(input), other_case };
+    let permissions = call.caller().permissions();
+    let no_hits = hint::NoHits { search, snapshot, filter, permissions, globs: globs(input), other_case };
     no_hits.hint(summary, &|| call.has_ended() || Instant::now() > until)
 }
 
@@ -502,7 +499,7 @@ fn is_sensitive(input: &Input) -> bool {
 }
 
 fn filter<'a>(search: &Search, input: &Input, call: &'a CallContext) -> Result<Filter<'a>, Fault> {
-    filter_of(search, globs(input), input.lang.as_deref(), call.caller().scopes())
+    filter_of(search, globs(input), input.lang.as_deref(), call.caller().permissions())
 }
 
 fn globs(input: &Input) -> &[String] {
@@ -518,26 +515,26 @@ pub(crate) fn filter_of<'a>(
     search: &Search,
     globs: &[String],
     lang: Option<&str>,
-    scopes: &'a Scopes,
+    permissions: &'a Permissions,
 ) -> Result<Filter<'a>, Fault> {
     let language = lang.map(language).transpose()?;
-    globs.iter().try_for_each(|glob| refuse_absolute(search, scopes, glob))?;
-    Filter::new(scopes, globs, |path| is_folder(search, scopes, path), language).map_err(|problem| {
-        invalid(format!("`path` is not a glob: {problem}")).hint("write it as in `src/**/*.rs`")
-    })
+    globs.iter().try_for_each(|glob| refuse_absolute(search, permissions, glob))?;
+    Filter::new(permissions, globs, |path| is_folder(search, permissions, path), language).map_err(
+        |problem| invalid(format!("`path` is not a glob: {problem}")).hint("write it as in `src/**/*.rs`"),
+    )
 }
 
 /// The paths that a scan must walk, if `path` restricts them.
-pub(crate) fn walk_within(search: &Search, globs: &[String], scopes: &Scopes) -> Option<Within> {
-    glob_prefixes(globs, |path| is_folder(search, scopes, path))
+pub(crate) fn walk_within(search: &Search, globs: &[String], permissions: &Permissions) -> Option<Within> {
+    glob_prefixes(globs, |path| is_folder(search, permissions, path))
 }
 
 /// Refuses a glob that begins with the absolute path of the root, which would match nothing, unless the root really
 /// contains such a folder.
-fn refuse_absolute(search: &Search, scopes: &Scopes, glob: &str) -> Result<(), Fault> {
+fn refuse_absolute(search: &Search, permissions: &Permissions, glob: &str) -> Result<(), Fault> {
     let bare = glob.strip_prefix('!').unwrap_or(glob);
     match search.root_name().split(bare) {
-        Some((root, relative)) if !is_folder(search, scopes, root) => {
+        Some((root, relative)) if !is_folder(search, permissions, root) => {
             Err(search.root_name().refuse_absolute(glob, relative))
         }
         _ => Ok(()),
@@ -546,10 +543,10 @@ fn refuse_absolute(search: &Search, scopes: &Scopes, glob: &str) -> Result<(), F
 
 /// Whether a path is a folder. For paths that the caller may not read this is always false, so that it does not learn
 /// what exists there.
-fn is_folder(search: &Search, scopes: &Scopes, path: &str) -> bool {
+fn is_folder(search: &Search, permissions: &Permissions, path: &str) -> bool {
     WorkspacePath::parse(path).is_ok_and(|path| {
         let relative = path.as_str().trim_start_matches('/');
-        scopes.may_read(&path) && search.root_path().join(relative).is_dir()
+        permissions.may_read(&path) && search.root_path().join(relative).is_dir()
     })
 }
 

@@ -11,7 +11,10 @@ use axum::{
 /// What a page may send and read, the same for every page.
 const HEADERS: [(HeaderName, &str); 5] = [
     (header::VARY, "origin"),
-    (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, mcp-protocol-version, x-request-id"),
+    (
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        "mcp-session-id, mcp-protocol-version, www-authenticate, x-request-id",
+    ),
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
     (
         header::ACCESS_CONTROL_ALLOW_HEADERS,

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::State,
+    extract::{Request, State},
     http::{StatusCode, header},
     response::IntoResponse,
 };
+use pintle_contract::Access;
 use prometheus::{IntCounterVec, IntGauge, Opts};
 
-use super::ServerState;
+use super::{
+    ServerState,
+    rejection::{Reason, Rejection},
+};
 
 const OK: &str = "ok\n";
 
@@ -24,13 +28,20 @@ pub(crate) async fn ready(State(state): State<Arc<ServerState>>) -> Result<&'sta
 }
 
 /// What is counted.
-pub(crate) async fn metrics(State(state): State<Arc<ServerState>>) -> impl IntoResponse {
+pub(crate) async fn metrics(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<impl IntoResponse, Rejection> {
+    let caller = state.caller_of(request.extensions());
+    if let Err(fault) = caller.require(&Access::Named("metrics:read".into())) {
+        return Err(Reason::Fault(fault).reject(state.unopened(request.extensions(), 0)).await);
+    }
     state.metrics.sessions.set(as_gauge(state.sessions.len()));
     state.metrics.tasks.set(as_gauge(tokio::runtime::Handle::current().metrics().num_alive_tasks()));
     // The folder itself is open while it is read.
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1));
     state.metrics.open_files.set(as_gauge(open));
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.engine.metrics_text())
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.engine.metrics_text()))
 }
 
 fn as_gauge(count: usize) -> i64 {

@@ -16,7 +16,7 @@ use tower::ServiceBuilder;
 use tower_http::request_id::{PropagateRequestIdLayer, SetRequestIdLayer};
 
 use super::{
-    ServerState, cors, health, mcp, origin,
+    ServerState, auth, cors, health, mcp, origin,
     rejection::{Reason, Rejection},
     request_id::{self, MakeUuid},
     rpc,
@@ -32,7 +32,8 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
         .layer(from_fn_with_state(Arc::clone(&state), count));
     let from_browsers = ServiceBuilder::new()
         .layer(from_fn_with_state(Arc::clone(&state), check_host_and_origin))
-        .layer(from_fn(cors::let_page_read));
+        .layer(from_fn(cors::let_page_read))
+        .layer(from_fn_with_state(Arc::clone(&state), auth::authenticate));
     Router::new()
         .route(
             "/mcp",
@@ -46,6 +47,8 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
         .route("/rpc", post(rpc::post).options(cors::preflight))
         .route("/metrics", get(health::metrics))
         .route_layer(from_browsers)
+        .route("/.well-known/oauth-protected-resource", get(auth::protected_resource))
+        .route("/.well-known/oauth-protected-resource/{*resource}", get(auth::protected_resource))
         // Probes reach these by whatever name the operator has for the server.
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))

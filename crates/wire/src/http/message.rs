@@ -68,7 +68,7 @@ impl Posted {
         let (mut parts, body) = body::read(request, state, dialect).await?;
         let Ok(client) = ClientReading::from_request_parts(&mut parts, state).await;
         let transport = request_id::transport(&parts.extensions);
-        let message = match state.engine.receive(&body, &state.caller, &transport) {
+        let message = match state.engine.receive(&body, &state.caller_of(&parts.extensions), &transport) {
             Received::Request(incoming, mut opened) => match add_headers(&parts.headers, &mut opened) {
                 Ok(()) if client.accepts.nothing() => {
                     return Err(Reason::NotAcceptable(to_accept).reject(incoming).await);

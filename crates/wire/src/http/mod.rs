@@ -1,6 +1,7 @@
 //! HTTP: `/mcp`, `/rpc`, and health, readiness and metrics for operators.
 
 mod accept;
+mod auth;
 mod body;
 mod connection;
 mod cors;
@@ -21,6 +22,7 @@ mod stream;
 mod testing;
 mod unread;
 
+pub use auth::{Authentication, JwksOptions, JwksTokens, NotAnIssuer, TokenSource, TokenVerifier, Tokens};
 pub use mcp::ReplyStream;
 pub use origin::{Origins, OriginsError};
 pub use server::{HttpOptions, HttpServer};
@@ -29,6 +31,7 @@ use std::sync::Arc;
 
 use health::HttpMetrics;
 use mcp::{Sessions, StreamReply};
+use pintle_contract::{Permissions, Scopes};
 use pintle_engine::Engine;
 use pintle_tool::Caller;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +47,9 @@ pub(crate) struct ServerState {
     engine: Arc<Engine>,
     service: Arc<dyn McpService>,
     options: HttpOptions,
-    caller: Arc<Caller>,
+    authentication: Authentication,
+    /// Whoever was refused before it was known who it is.
+    unknown_caller: Arc<Caller>,
     sessions: Arc<Sessions>,
     /// The calls that belong to no session.
     calls: Arc<BridgedCalls<StreamReply>>,
@@ -56,7 +61,7 @@ pub(crate) struct ServerState {
 impl ServerState {
     fn new(
         engine: Arc<Engine>,
-        caller: Caller,
+        authentication: Authentication,
         service: Arc<dyn McpService>,
         options: HttpOptions,
     ) -> Arc<Self> {
@@ -65,7 +70,11 @@ impl ServerState {
             engine,
             service,
             options,
-            caller: Arc::new(caller),
+            authentication,
+            unknown_caller: Arc::new(
+                Caller::known_as("unknown".into())
+                    .restricted_to(Permissions::new(Scopes::none(), Arc::default())),
+            ),
             sessions: Arc::default(),
             calls: Calls::of_many_clients(),
             unread: Arc::default(),

@@ -15,7 +15,7 @@ use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{ServerState, mcp::Violation, request_id, respond::json_response};
+use super::{ServerState, auth::MissingScope, mcp::Violation, request_id, respond::json_response};
 use crate::{direct, json_rpc};
 
 /// Why a request is refused.
@@ -27,6 +27,13 @@ pub(crate) enum Reason {
     /// The refusal is the reply, inside a 200: some clients end their session on any other status.
     #[error(transparent)]
     InReply(Fault),
+    /// There is no valid token.
+    #[error("{fault}")]
+    Unauthorized {
+        fault: Fault,
+        /// The value of `WWW-Authenticate`.
+        challenge: Option<String>,
+    },
     /// The protocol has a number and further data for it.
     #[error(transparent)]
     Violation(#[from] Violation),
@@ -67,7 +74,7 @@ impl Reason {
     /// The status of the response.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Fault(fault) => fault_status(fault),
+            Self::Fault(fault) | Self::Unauthorized { fault, .. } => fault_status(fault),
             Self::InReply(_) => StatusCode::OK,
             Self::Compressed | Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -84,9 +91,10 @@ impl Reason {
     /// The error object that the client gets and the log names.
     fn fault(&self) -> Fault {
         match self {
-            Self::Fault(fault) | Self::InReply(fault) | Self::Violation(Violation { fault, .. }) => {
-                fault.clone()
-            }
+            Self::Fault(fault)
+            | Self::InReply(fault)
+            | Self::Unauthorized { fault, .. }
+            | Self::Violation(Violation { fault, .. }) => fault.clone(),
             Self::TooLarge { limit, .. } => Fault::invalid(Stage::Size, self.to_string())
                 .details(json!({"reason": "payload_too_large", "limit": limit})),
             Self::CutOff => Fault::invalid(Stage::Parse, self.to_string()),
@@ -141,6 +149,14 @@ impl IntoResponse for Rejection {
         if reason.leaves_body_unread() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        if let Reason::Unauthorized { challenge: Some(challenge), .. } = &reason
+            && let Ok(challenge) = HeaderValue::from_str(challenge)
+        {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(missing) = MissingScope::of_fault(&fault) {
+            response.extensions_mut().insert(missing);
+        }
         if matches!(reason, Reason::PostOnly) {
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
         }
@@ -164,7 +180,12 @@ pub(crate) fn error_status(error: &ErrorData) -> StatusCode {
 impl ServerState {
     /// A request whose message has not been read, or does not matter.
     pub(crate) fn unopened(&self, extensions: &Extensions, frame_bytes: usize) -> Incoming {
-        self.engine.unopened(&self.caller, &request_id::transport(extensions), None, frame_bytes)
+        self.engine.unopened(
+            &self.caller_of(extensions),
+            &request_id::transport(extensions),
+            None,
+            frame_bytes,
+        )
     }
 }
 

@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderName, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 
 use super::{
     accept::Accepts,
-    stream::{Beginning, EventStream, OnDisconnect, ReadStyle, Reader, ReplyBody},
+    stream::{Beginning, EventStream, OnDisconnect, ReadStyle, Reader, ReplyBody, ReplyStatus},
 };
 
 /// The type of a response of events.
@@ -56,8 +56,12 @@ pub(crate) async fn respond(
 }
 
 /// A response that is the reply alone.
-fn reply_response(status: StatusCode, json: Bytes, stream: &Arc<EventStream>) -> Response {
-    json_response(status, Body::new(ReplyBody::new(json, Arc::clone(stream))))
+fn reply_response(status: ReplyStatus, json: Bytes, stream: &Arc<EventStream>) -> Response {
+    let mut response = json_response(status.code, Body::new(ReplyBody::new(json, Arc::clone(stream))));
+    if let Some(missing) = status.missing_scope {
+        response.extensions_mut().insert(missing);
+    }
+    response
 }
 
 /// Whether a response is one of events.
@@ -78,7 +82,12 @@ pub(crate) fn event_response(reader: Reader) -> Response {
 
 /// A response that is JSON.
 pub(crate) fn json_response(status: StatusCode, json: impl Into<Body>) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], json.into()).into_response()
+    let mut response = (status, [(header::CONTENT_TYPE, "application/json")], json.into()).into_response();
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        // In whole seconds; the error itself says it more exactly.
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
 }
 
 #[cfg(test)]

@@ -14,10 +14,11 @@ use pintle_tool::{CancelReason, ProgressSink};
 
 use super::{
     ServerState,
+    auth::MissingScope,
     message::{ClientReading, Message, Posted},
     rejection::{Reason, Rejection, fault_status},
     respond::respond,
-    stream::{EventStream, ReadStyle},
+    stream::{EventStream, ReadStyle, ReplyStatus},
 };
 use crate::direct;
 
@@ -115,9 +116,11 @@ async fn call(
 
 /// Only what happened before the tool ran shows in the status. A tool that does not exist answers in
 /// this dialect with a result.
-fn reply_status(outcome: &Outcome) -> StatusCode {
+fn reply_status(outcome: &Outcome) -> ReplyStatus {
     match outcome {
-        Outcome::Fault(fault) if !matches!(fault.stage, Stage::Run | Stage::Tool) => fault_status(fault),
-        _ => StatusCode::OK,
+        Outcome::Fault(fault) if !matches!(fault.stage, Stage::Run | Stage::Tool) => {
+            ReplyStatus { code: fault_status(fault), missing_scope: MissingScope::of_fault(fault) }
+        }
+        _ => StatusCode::OK.into(),
     }
 }

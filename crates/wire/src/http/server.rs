@@ -9,7 +9,7 @@ use std::{
 
 use axum::Router;
 use pintle_engine::Engine;
-use pintle_tool::{Caller, CancelReason};
+use pintle_tool::CancelReason;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ServerState,
+    Authentication, ServerState,
     connection::{self, Connection},
     layers,
     mcp::{Sessions, StreamReply},
@@ -63,18 +63,19 @@ struct Control {
 }
 
 impl HttpServer {
-    /// Starts serving whoever comes as `caller`. MCP is answered by `service`.
+    /// Starts serving whoever may call. MCP is answered by `service`.
     pub async fn start(
         address: SocketAddr,
         engine: Arc<Engine>,
-        caller: Caller,
+        mut authentication: Authentication,
         service: Arc<dyn McpService>,
         options: HttpOptions,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
+        authentication.served_on(address);
         let (most, write_timeout) = (options.connections, options.write_timeout);
-        let shared = ServerState::new(engine, caller, service, options);
+        let shared = ServerState::new(engine, authentication, service, options);
         let control = Control {
             engine: Arc::clone(&shared.engine),
             sessions: Arc::clone(&shared.sessions),

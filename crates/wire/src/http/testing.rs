@@ -13,7 +13,7 @@ use pintle_tool::Caller;
 use serde_json::Value;
 use tower::ServiceExt;
 
-use super::{HttpOptions, Origins, ServerState, layers};
+use super::{Authentication, HttpOptions, Origins, ServerState, layers};
 use crate::mcp::{McpHandler, McpOptions};
 
 pub(crate) const LIMIT: usize = 1000;
@@ -38,7 +38,8 @@ pub(crate) fn state() -> Arc<ServerState> {
         origins: Origins::default(),
         connections: 1,
     };
-    ServerState::new(engine, Caller::anonymous(), service, options)
+    let authentication = Authentication::Anyone(Arc::new(Caller::anonymous()));
+    ServerState::new(engine, authentication, service, options)
 }
 
 /// A server, and whoever calls it.

@@ -4,19 +4,19 @@ use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, OptionFuture};
 use parking_lot::Mutex;
-use pintle_contract::{Fault, Meta, Scopes, Stage};
+use pintle_contract::{Fault, Meta, Stage};
 use pintle_engine::{ArgumentReading, Call, Catalogue, Engine, Outcome, Reply, Target};
-use pintle_tool::{CallContext, CancelReason, Resources, block_in_place_if};
+use pintle_tool::{CallContext, Caller, CancelReason, Resources, block_in_place_if};
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
         CompleteResult, CompletionInfo, CustomRequest, CustomResult, DiscoverResult, GetTaskParams,
-        GetTaskResult, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
-        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-        Reference, Resource, ResourceTemplate, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
-        UpdateTaskParams,
+        GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, JsonObject,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+        ReadResourceResult, Reference, Resource, ResourceTemplate, ServerCapabilities, ServerConfig,
+        SubscriptionFilter, Tool, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -46,8 +46,6 @@ pub struct McpOptions {
     pub argument_reading: ArgumentReading,
     /// How results are sent.
     pub results: ResultsSetting,
-    /// What clients may do, as far as it is known before they come.
-    pub scopes: Option<Scopes>,
 }
 
 /// How the results of tools are sent.
@@ -70,7 +68,6 @@ struct Shared {
     engine: Arc<Engine>,
     options: McpOptions,
     tools: Mutex<ToolView>,
-    instructions: String,
     tasks: Arc<TaskStore>,
 }
 
@@ -91,12 +88,9 @@ impl McpHandler {
     /// A handler over an engine.
     pub fn new(engine: Arc<Engine>, options: McpOptions) -> Self {
         let catalogue = engine.catalogue();
-        let scopes = options.scopes.clone().unwrap_or_else(Scopes::everything);
-        let listed = catalogue.listed(&scopes).map(|tool| tool.name.as_str()).collect();
-        let instructions = instructions(&listed);
         let tools = Mutex::new(ToolView::new(catalogue, options.tool_names));
         let tasks_of_callers = TaskStore::new(Arc::clone(&engine));
-        Self(Arc::new(Shared { engine, options, tools, instructions, tasks: tasks_of_callers }))
+        Self(Arc::new(Shared { engine, options, tools, tasks: tasks_of_callers }))
     }
 
     /// The tasks of all clients.
@@ -112,6 +106,13 @@ impl McpHandler {
             *tools = ToolView::new(now, self.0.options.tool_names);
         }
         tools.clone()
+    }
+
+    /// The instructions for a client, about the tools that it is shown.
+    fn instructions_for(&self, caller: &Caller) -> String {
+        let catalogue = self.0.engine.catalogue();
+        let listed = catalogue.listed(caller.permissions()).map(|tool| tool.name.as_str());
+        instructions(&listed.collect())
     }
 
     /// Takes out the arguments that a client adds by itself, which its model did not mean for the tool.
@@ -223,9 +224,12 @@ impl McpHandler {
     ) -> Result<T, ErrorData> {
         let request = McpRequest::of(context)?;
         let incoming = request.take()?;
-        let (cancel, families) = (Arc::clone(incoming.cancel()), incoming.resources());
-        let mut query =
-            Box::pin(incoming.query_after(route, ready, |call, bytes| work(call, families, bytes)));
+        let cancel = Arc::clone(incoming.cancel());
+        let answer = async |call: CallContext, bytes| {
+            let families = self.0.engine.resources_of(call.caller()).await?;
+            work(call, families, bytes).await
+        };
+        let mut query = Box::pin(incoming.query_after(route, ready, answer));
         let answered = tokio::select! {
             answered = &mut query => answered,
             () = context.ct.cancelled() => {
@@ -309,7 +313,6 @@ impl ServerHandler for McpHandler {
         let catalogue = self.0.engine.catalogue();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("pintle", catalogue.tooling_version()).with_title("Pintle"))
-            .with_instructions(self.0.instructions.as_str())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -356,10 +359,27 @@ impl ServerHandler for McpHandler {
         self.query("ping", &context, |_, _| async { Ok(()) }).await
     }
 
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let info = self.negotiate_initialize(&request)?;
+        let caller = McpRequest::of(&context)?.caller_and_cancel().map(|(caller, _)| caller);
+        Ok(match caller {
+            Some(caller) => info.with_instructions(self.instructions_for(&caller)),
+            None => info,
+        })
+    }
+
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
-        let discovered = DiscoverResult::from_server_info(versions, self.get_info());
-        self.query("discover", &context, |_, _| async { Ok(discovered) }).await
+        self.query("discover", &context, |call, _| async move {
+            let info = self.get_info().with_instructions(self.instructions_for(call.caller()));
+            Ok(DiscoverResult::from_server_info(versions, info))
+        })
+        .await
     }
 
     async fn list_tools(
@@ -372,7 +392,7 @@ impl ServerHandler for McpHandler {
         let names_task_support = TaskShape::of(&context) == Some(TaskShape::Legacy);
         self.query("discover", &context, |call, _| async move {
             let ToolView { catalogue, tools } = self.tools();
-            let listed = catalogue.listed(call.caller().scopes()).filter_map(|definition| {
+            let listed = catalogue.listed(call.caller().permissions()).filter_map(|definition| {
                 let tool = tools.iter().find(|tool| tool.name == definition.name)?;
                 let mut tool = tool.in_form(form).clone();
                 if names_task_support && catalogue.may_be_task(&definition.name) {
@@ -380,7 +400,7 @@ impl ServerHandler for McpHandler {
                 }
                 Some(tool)
             });
-            // What a client gets depends on its name and its scopes, and is `private` to caches unless that is said.
+            // What a client gets depends on its name and its permissions, and is `private` to caches unless that is said.
             Ok(ListToolsResult::with_all_items(listed.collect()))
         })
         .await

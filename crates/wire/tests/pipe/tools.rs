@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_tool::{CallContext, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,7 @@ impl Tool for Echo {
     const TITLE: &'static str = "Echo";
     const DESCRIPTION: &'static str = "Returns the text.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, input: Input, _: CallContext) -> Result<Output, Fault> {
         Ok(Output { text: input.text })
@@ -115,6 +116,7 @@ impl Tool for Hold {
     const TITLE: &'static str = "Hold";
     const DESCRIPTION: &'static str = "Runs until it is released.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, input: Input, _: CallContext) -> Result<Output, Fault> {
         let events = self.events.lock().clone();

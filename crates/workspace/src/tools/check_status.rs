@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, Fault};
+use pintle_contract::{Annotations, Fault, Permission};
 use pintle_git::Problem;
 use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -41,6 +41,7 @@ impl<S: SearchReporter> Tool for CheckStatus<S> {
     const DESCRIPTION: &'static str =
         "Reports whether each capability of the server works, and each warning with its remedy.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, _: NoArguments, call: CallContext) -> Result<Output, Fault> {
         let (config, search) = (Arc::clone(&self.config), Arc::clone(&self.search));

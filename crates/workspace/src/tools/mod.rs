@@ -28,7 +28,7 @@ pub fn tools<S: SearchReporter>(
 mod tests {
     use std::path::Path;
 
-    use pintle_contract::{ErrorCode, Fault, Scopes};
+    use pintle_contract::{ErrorCode, Fault, Permissions, Scopes};
     use pintle_tool::{CallContext, Caller};
     use schemars::JsonSchema;
     use serde::Serialize;
@@ -155,7 +155,8 @@ mod tests {
     #[tokio::test]
     async fn the_state_of_the_workspace_leaves_out_bindings_that_the_caller_may_not_read() {
         let root = tempfile::tempdir().expect("a folder");
-        let caller = Caller::local().restricted_to(Scopes::parse(["read:/open"]).expect("scopes"));
+        let caller = Caller::local()
+            .restricted_to(Permissions::new(Scopes::parse(["read:/open"]).expect("scopes"), Arc::default()));
         for (caller, paths) in
             [(Caller::local(), json!(["open/*.json", "closed/**"])), (caller, json!(["open/*.json"]))]
         {

@@ -2,9 +2,7 @@
 
 use std::fmt::Write;
 
-use pintle_contract::{
-    Access, Annotations, ClientHints, ErrorCode, Fault, Need, Verb, WorkspacePath, reread_lines,
-};
+use pintle_contract::{Annotations, ClientHints, Fault, Permission, Verb, reread_lines};
 use pintle_symbols::{Language, Outliner};
 use pintle_tool::{CallContext, LARGE, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -80,24 +78,13 @@ impl<F: LineReader> Tool for ShowFile<F> {
     const TITLE: &'static str = "Show a file";
     const DESCRIPTION: &'static str = "Shows a text file, or some of its lines, with line numbers, its language and on request an outline of definitions. Returns the hash that edits need.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Read, "/path")];
     const CLIENT_HINTS: ClientHints =
         ClientHints { always_load: false, max_result_chars: Some(ClientHints::LARGE_RESULT_CHARS) };
     const SCHEMA_VERSION: u32 = 2;
 
-    fn need() -> Need {
-        Need::SomePath(Verb::Read)
-    }
-
     fn reread(argument: &str, text: &str) -> Option<Value> {
         reread_lines(argument, text)
-    }
-
-    fn access(input: &Input) -> Result<Vec<Access>, Fault> {
-        let path = WorkspacePath::parse(&input.path).map_err(|problem| {
-            Fault::new(ErrorCode::InvalidRequest, format!("the path cannot be used: {problem}"))
-                .hint("paths are relative to the root of the workspace, such as `src/main.rs`")
-        })?;
-        Ok(vec![Access::Path(Verb::Read, path)])
     }
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bstr::ByteSlice;
-use pintle_contract::{Annotations, Fault, Scopes, WorkspacePath};
+use pintle_contract::{Annotations, Fault, Permission, Permissions, WorkspacePath};
 use pintle_git::GitStatus;
 use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -87,6 +87,7 @@ impl<S: SearchReporter> Tool for WorkspaceStatus<S> {
     const SCHEMA_VERSION: u32 = 2;
     const DESCRIPTION: &'static str = "Reports where the workspace is and its state: git's head, branch and dirty files, the search index, schemas, bound files and limits.";
     const ANNOTATIONS: Annotations = Annotations::READ_ONLY;
+    const PERMISSIONS: &'static [Permission] = &[Permission::AnyCaller];
 
     async fn run(&self, _: NoArguments, call: CallContext) -> Result<Self::Output, Fault> {
         let (config, search) = (Arc::clone(&self.config), Arc::clone(&self.search));
@@ -99,12 +100,12 @@ fn status<S: SearchReporter>(
     search: &S,
     call: &CallContext,
 ) -> Result<Output<S::IndexState>, Fault> {
-    let scopes = call.caller().scopes();
-    let admits = |path: &[u8]| scopes.may_read_bytes(path);
+    let permissions = call.caller().permissions();
+    let admits = |path: &[u8]| permissions.may_read_bytes(path);
     let (git, git_problem) = match pintle_git::status_of(&config.root, &admits, &|| call.has_ended()) {
-        Ok(status) => (status.map(|status| git_report(status, scopes)), None),
+        Ok(status) => (status.map(|status| git_report(status, permissions)), None),
         // The message may name files out of the caller's scope.
-        Err(problem) if scopes.may_read_bytes(GIT_HEAD) => (None, Some(problem.to_string())),
+        Err(problem) if permissions.may_read_bytes(GIT_HEAD) => (None, Some(problem.to_string())),
         Err(_) => {
             let reason = "there is a repository, but its state is not available; a caller that may read the root can see why";
             (None, Some(reason.to_owned()))
@@ -116,7 +117,7 @@ fn status<S: SearchReporter>(
         git_problem,
         index: search.index_state(call)?,
         schemas: config.schemas.clone(),
-        bindings: config.bindings.iter().filter(|binding| may_know(scopes, binding)).cloned().collect(),
+        bindings: config.bindings.iter().filter(|binding| may_know(permissions, binding)).cloned().collect(),
         limits: config.limits,
     })
 }
@@ -124,8 +125,8 @@ fn status<S: SearchReporter>(
 /// A caller that may read this file may see which commit and branch are checked out.
 const GIT_HEAD: &[u8] = b".git/HEAD";
 
-fn git_report(status: GitStatus, scopes: &Scopes) -> GitReport {
-    let may_read_head = scopes.may_read_bytes(GIT_HEAD);
+fn git_report(status: GitStatus, permissions: &Permissions) -> GitReport {
+    let may_read_head = permissions.may_read_bytes(GIT_HEAD);
     let count = status.dirty.len();
     let dirty = status.dirty.iter().take(MAX_DIRTY);
     let dirty = dirty
@@ -141,9 +142,9 @@ fn git_report(status: GitStatus, scopes: &Scopes) -> GitReport {
 }
 
 /// Whether a caller may see a binding: if it may read the folder of the bound files.
-fn may_know(scopes: &Scopes, binding: &Binding) -> bool {
+fn may_know(permissions: &Permissions, binding: &Binding) -> bool {
     let plain = binding.path.split(['*', '?', '[', '{']).next().unwrap_or_default();
     let folder = plain.rsplit_once('/').map_or("", |(folder, _)| folder);
     let folder = if plain == binding.path { plain } else { folder };
-    WorkspacePath::parse(folder).is_ok_and(|folder| scopes.may_read(&folder))
+    WorkspacePath::parse(folder).is_ok_and(|folder| permissions.may_read(&folder))
 }

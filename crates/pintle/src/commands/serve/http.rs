@@ -3,8 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use pintle_engine::Engine;
-use pintle_tool::Caller;
-use pintle_wire::{HttpOptions, HttpServer, McpService, Outlet};
+use pintle_wire::{Authentication, HttpOptions, HttpServer, McpService, Outlet};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::{
@@ -23,7 +22,7 @@ pub(super) async fn serve(
     engine: Arc<Engine>,
     service: Arc<dyn McpService>,
     serve: Serve,
-    listen: ListenHttp,
+    (listen, authentication): (ListenHttp, Authentication),
     log: Option<Outlet>,
     panel: Option<Panel>,
 ) -> Result<ExitCode, StartError> {
@@ -37,9 +36,8 @@ pub(super) async fn serve(
         origins: listen.origins,
         connections: connections(),
     };
-    let caller = Caller::anonymous().restricted_to(serve.scopes.clone());
     let mut server =
-        HttpServer::start(listen.address, engine, caller, service, options).await.map_err(problem)?;
+        HttpServer::start(listen.address, engine, authentication, service, options).await.map_err(problem)?;
     let log = log.map(WatchedLog::new);
     let ready = ReadyFile::write(serve.ready_file.clone());
     if let Some(panel) = panel {

@@ -53,14 +53,14 @@ impl Panel {
             options.waiting,
             HumanBytes(options.max_result_bytes as u64).to_string().replace(".00", ""),
         );
-        let listed = engine.catalogue().listed(&serve.scopes).count();
+        let listed = engine.catalogue().listed(&serve.permissions).count();
         let mut facts = vec![
             ("root", workspace.root.display().to_string()),
             ("tools", format!("{listed} (`pintle tools` shows all that there are)")),
             ("index", index(workspace)),
             ("limits", limits),
         ];
-        if !serve.scopes.are_everything() {
+        if !serve.permissions.scopes().are_everything() {
             facts.insert(1, ("access", "only what the scopes allow".into()));
         }
         Self { facts, command: command(given, workspace) }

@@ -48,7 +48,7 @@ pub(super) async fn serve(
         write_timeout: serve.write_timeout,
     };
     let input = pintle_wire::standard_input().map_err(problem)?;
-    let caller = Caller::local().restricted_to(serve.scopes.clone());
+    let caller = Caller::local().restricted_to(serve.permissions.clone());
     let log = log.map(WatchedLog::new);
     let ready = ReadyFile::write(serve.ready_file.clone());
     let mut pipe = Pipe::start(engine, caller, service, input, outlet.clone(), options).map_err(problem)?;

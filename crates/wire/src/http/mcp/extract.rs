@@ -9,6 +9,7 @@ use axum::{
 use pintle_contract::{Fault, Stage};
 use pintle_engine::Incoming;
 use pintle_rpc::{Dialect, Opened};
+use pintle_tool::Caller;
 use serde_json::Value;
 
 use super::{
@@ -67,17 +68,23 @@ impl FromRequest<Arc<ServerState>> for McpMessage {
             Message::Request(incoming, opened) if is_cancel(&opened) => {
                 notification(state, &parts.headers, incoming, opened).await
             }
-            Message::Request(incoming, opened) => match server(state, &parts.headers, &opened) {
-                Ok(server) => Ok(Self::Request(Box::new(McpExchange { incoming, opened, client }), server)),
-                Err(reason) => Err(reason.reject(incoming).await),
-            },
+            Message::Request(incoming, opened) => {
+                match server(state, &parts.headers, &opened, incoming.caller()) {
+                    Ok(server) => {
+                        Ok(Self::Request(Box::new(McpExchange { incoming, opened, client }), server))
+                    }
+                    Err(reason) => Err(reason.reject(incoming).await),
+                }
+            }
             Message::Notification(incoming, opened) => {
                 notification(state, &parts.headers, incoming, opened).await
             }
-            Message::Response(response) => match session(state, &parts.headers) {
-                Ok(session) => Ok(Self::Response(response, session)),
-                Err(reason) => Err(reason.reject(state.unopened(&parts.extensions, bytes)).await),
-            },
+            Message::Response(response) => {
+                match session(state, &parts.headers, &state.caller_of(&parts.extensions)) {
+                    Ok(session) => Ok(Self::Response(response, session)),
+                    Err(reason) => Err(reason.reject(state.unopened(&parts.extensions, bytes)).await),
+                }
+            }
         }
     }
 }
@@ -88,7 +95,12 @@ fn is_cancel(opened: &Opened) -> bool {
 }
 
 /// Who answers a request, as its headers say.
-fn server(state: &ServerState, headers: &HeaderMap, opened: &Opened) -> Result<Server, Reason> {
+fn server(
+    state: &ServerState,
+    headers: &HeaderMap,
+    opened: &Opened,
+    caller: &Caller,
+) -> Result<Server, Reason> {
     if opened.dialect != Dialect::Mcp {
         let fault = Fault::invalid(Stage::Method, "/mcp takes MCP only");
         return Err(fault.hint("call a tool with tools/call; the direct dialect is at /rpc").into());
@@ -102,7 +114,7 @@ fn server(state: &ServerState, headers: &HeaderMap, opened: &Opened) -> Result<S
         Era::Session if opened.method == INITIALIZE && !headers.contains_key(SESSION_ID) => {
             Ok(Server::NewSession)
         }
-        Era::Session => session(state, headers).map(Server::Session),
+        Era::Session => session(state, headers, caller).map(Server::Session),
     }
 }
 
@@ -115,7 +127,7 @@ async fn notification(
     let era = headers::era_of_notification(headers, Some(&opened)).map_err(Reason::from);
     let session = era.and_then(|era| match era {
         Era::Stateless => Ok(None),
-        Era::Session => session(state, headers).map(Some),
+        Era::Session => session(state, headers, incoming.caller()).map(Some),
     });
     match session {
         Ok(session) => Ok(McpMessage::Notification(incoming, Box::new(opened), session)),
@@ -124,9 +136,9 @@ async fn notification(
 }
 
 /// The session that a request names.
-fn session(state: &ServerState, headers: &HeaderMap) -> Result<Arc<Session>, Reason> {
+fn session(state: &ServerState, headers: &HeaderMap, caller: &Caller) -> Result<Arc<Session>, Reason> {
     let id = headers.get(SESSION_ID).ok_or(Reason::NoSessionId)?;
-    let session = id.to_str().ok().and_then(|id| state.sessions.get(id));
+    let session = id.to_str().ok().and_then(|id| state.sessions.get(id, caller.identity()));
     session.ok_or(Reason::NoSuchSession)
 }
 
@@ -168,7 +180,7 @@ impl FromRequestParts<Arc<ServerState>> for InSession {
     type Rejection = Rejection;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<ServerState>) -> Result<Self, Rejection> {
-        match session(state, &parts.headers) {
+        match session(state, &parts.headers, &state.caller_of(&parts.extensions)) {
             Ok(session) => Ok(Self(session)),
             Err(reason) => Err(reason.reject(state.unopened(&parts.extensions, 0)).await),
         }

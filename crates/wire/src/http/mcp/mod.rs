@@ -101,7 +101,8 @@ async fn open_session(state: &Arc<ServerState>, exchange: McpExchange) -> Result
         return Err(Reason::InReply(stopping()).reject(exchange.incoming).await);
     }
     let (engine, unread) = (Arc::clone(&state.engine), Arc::clone(&state.unread));
-    let Some(session) = state.sessions.open(engine, state.service.as_ref(), unread) else {
+    let owner = exchange.incoming.caller().identity();
+    let Some(session) = state.sessions.open(engine, state.service.as_ref(), unread, owner) else {
         let fault = Fault::new(ErrorCode::QueueOverloaded, "there are too many sessions, all of them busy")
             .hint("try again in a moment");
         return Err(Reason::InReply(fault).reject(exchange.incoming).await);

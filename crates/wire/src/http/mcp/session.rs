@@ -40,6 +40,8 @@ const MANY_STREAMS: usize = 2 * (READ_STREAMS_KEPT + UNREAD_STREAMS_KEPT);
 /// A session. Its own stream, number 0, carries what belongs to no request.
 pub(crate) struct Session {
     pub(crate) id: Arc<str>,
+    /// The identity of the caller who opened it. For others it does not exist.
+    pub(crate) owner: Box<str>,
     pub(crate) bridge: Arc<Bridge<StreamReply>>,
     pub(crate) calls: Arc<BridgedCalls<StreamReply>>,
     pub(crate) standalone: Arc<EventStream>,
@@ -55,6 +57,7 @@ impl Session {
     /// Opens a session and starts serving it. `ended` is called when it is over.
     pub(crate) fn open(
         id: Arc<str>,
+        owner: &str,
         engine: Arc<Engine>,
         service: &dyn McpService,
         unread: Arc<UnreadReplies>,
@@ -66,6 +69,7 @@ impl Session {
         let (bridge, transport) = Bridge::new(engine, Arc::clone(&calls), default_to);
         let session = Arc::new(Self {
             id,
+            owner: owner.into(),
             bridge,
             calls,
             standalone,
@@ -235,7 +239,7 @@ mod tests {
 
     fn session() -> Arc<Session> {
         let engine = engine();
-        Session::open("id".into(), Arc::clone(&engine), &service(&engine), Arc::default(), |_| {})
+        Session::open("id".into(), "me", Arc::clone(&engine), &service(&engine), Arc::default(), |_| {})
     }
 
     /// A stream that has ended.

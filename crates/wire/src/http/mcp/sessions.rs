@@ -40,6 +40,7 @@ impl Sessions {
         engine: Arc<Engine>,
         service: &dyn McpService,
         unread: Arc<UnreadReplies>,
+        owner: &str,
     ) -> Option<Arc<Session>> {
         let mut sessions = self.sessions.lock();
         if sessions.len() >= self.limit {
@@ -50,16 +51,16 @@ impl Sessions {
         }
         let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
         let all = Arc::clone(self);
-        let session = Session::open(Arc::clone(&id), engine, service, unread, move |session| {
+        let session = Session::open(Arc::clone(&id), owner, engine, service, unread, move |session| {
             all.sessions.lock().remove(&session.id);
         });
         sessions.insert(id, Arc::clone(&session));
         Some(session)
     }
 
-    /// The session with this id.
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
-        let session = self.sessions.lock().get(id).cloned();
+    /// The session with this id, for the caller who opened it. For others there is none.
+    pub(crate) fn get(&self, id: &str, caller: &str) -> Option<Arc<Session>> {
+        let session = self.sessions.lock().get(id).filter(|session| &*session.owner == caller).cloned();
         if let Some(session) = &session {
             session.touch();
         }
@@ -123,6 +124,8 @@ mod tests {
         testing::{engine, service},
     };
 
+    const ME: &str = "me";
+
     /// Sessions of an engine without tools.
     struct Fixture {
         engine: Arc<Engine>,
@@ -135,7 +138,7 @@ mod tests {
         }
 
         fn open(&self) -> Option<Arc<Session>> {
-            self.sessions.open(Arc::clone(&self.engine), &service(&self.engine), Arc::default())
+            self.sessions.open(Arc::clone(&self.engine), &service(&self.engine), Arc::default(), ME)
         }
 
         fn ids(&self) -> Vec<Arc<str>> {
@@ -157,10 +160,11 @@ mod tests {
         let (one, other) = (fixture.open().expect("a session"), fixture.open().expect("a session"));
         let is_version_4 = uuid::Uuid::parse_str(&one.id).is_ok_and(|id| id.get_version_num() == 4);
         assert!(is_version_4 && one.id != other.id);
-        assert!(fixture.sessions.get(&one.id).is_some_and(|found| Arc::ptr_eq(&found, &one)));
+        assert!(fixture.sessions.get(&one.id, ME).is_some_and(|found| Arc::ptr_eq(&found, &one)));
+        assert!(fixture.sessions.get(&one.id, "another").is_none());
         assert!(fixture.sessions.end(&one.id));
         assert!(!fixture.sessions.end(&one.id));
-        assert!(fixture.sessions.get(&one.id).is_none() && fixture.sessions.get(&other.id).is_some());
+        assert!(fixture.sessions.get(&one.id, ME).is_none() && fixture.sessions.get(&other.id, ME).is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -172,7 +176,7 @@ mod tests {
         let second = fixture.open().expect("a session");
         tokio::time::advance(moment).await;
         // To be asked for is to be used.
-        fixture.sessions.get(&first.id);
+        fixture.sessions.get(&first.id, ME);
         tokio::time::advance(moment).await;
         let third = fixture.open().expect("a session");
         assert_eq!(fixture.ids(), sorted(&[&first, &third]));

@@ -9,7 +9,10 @@ use axum::http::StatusCode;
 use rmcp::ErrorData;
 
 use crate::{
-    http::stream::EventStream,
+    http::{
+        auth::MissingScope,
+        stream::{EventStream, ReplyStatus},
+    },
     json_rpc::{Listener, ReplyFrame},
     mcp::{Gone, ReplyTo},
 };
@@ -30,7 +33,11 @@ impl ReplyTo for StreamReply {
         reply: ReplyFrame,
         error: Option<&ErrorData>,
     ) -> impl Future<Output = Result<(), Gone>> + Send + use<> {
-        let status = error.map_or(StatusCode::OK, self.status);
+        let missing = |error: &ErrorData| MissingScope::of(error.data.as_ref()?.get("details"));
+        let status = ReplyStatus {
+            code: error.map_or(StatusCode::OK, self.status),
+            missing_scope: error.and_then(missing),
+        };
         self.stream.reply(reply.frame, status, reply.reservation);
         ready(Ok(()))
     }

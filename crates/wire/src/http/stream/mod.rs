@@ -16,7 +16,10 @@ use pintle_engine::Reservation;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::unread::{RegisteredReply, UnreadReplies};
+use super::{
+    auth::MissingScope,
+    unread::{RegisteredReply, UnreadReplies},
+};
 use crate::json_rpc::Listener;
 
 /// How many events besides the reply may wait for a reader; older ones are superseded.
@@ -32,6 +35,20 @@ pub(crate) struct EventStream {
     changed: Notify,
 }
 
+/// The status of a response that holds a reply alone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReplyStatus {
+    pub(crate) code: StatusCode,
+    /// For a 403: the scopes that the call would have needed.
+    pub(crate) missing_scope: Option<MissingScope>,
+}
+
+impl From<StatusCode> for ReplyStatus {
+    fn from(code: StatusCode) -> Self {
+        Self { code, missing_scope: None }
+    }
+}
+
 #[derive(Default)]
 struct StreamState {
     events: VecDeque<Event>,
@@ -43,7 +60,7 @@ struct StreamState {
     delivered: u64,
     ended: Option<Instant>,
     /// The status of a response that holds the reply alone.
-    status: StatusCode,
+    status: ReplyStatus,
     /// Whether the call may still be refused for want of a scope, which shows in the status.
     awaits_authorization: bool,
     /// Which reader has the stream; they are counted from 1, and 0 is nobody.
@@ -67,7 +84,7 @@ struct Event {
 /// What a stream began with.
 pub(crate) enum Beginning {
     /// The reply, and nothing else.
-    Reply(StatusCode, Bytes),
+    Reply(ReplyStatus, Bytes),
     /// Something that the reply comes after.
     More,
     /// It ended without a reply.
@@ -151,7 +168,12 @@ impl EventStream {
     }
 
     /// Adds the reply, which is the last event. The status counts if it is also the first.
-    pub(crate) fn reply(self: &Arc<Self>, frame: String, status: StatusCode, mut reservation: Reservation) {
+    pub(crate) fn reply(
+        self: &Arc<Self>,
+        frame: String,
+        status: impl Into<ReplyStatus>,
+        mut reservation: Reservation,
+    ) {
         reservation.shrink_to(frame.capacity());
         let registered = self.unread.register(Arc::downgrade(self));
         let mut state = self.state.lock();
@@ -161,7 +183,7 @@ impl EventStream {
         state.reserved = Some((reservation, registered));
         state.progress = Some(Instant::now());
         state.add(frame);
-        state.status = status;
+        state.status = status.into();
         state.ended = Some(Instant::now());
         drop(state);
         self.changed.notify_waiters();
@@ -258,7 +280,7 @@ impl EventStream {
                 let state = self.state.lock();
                 match (state.events.front(), state.ended) {
                     (Some(only), Some(_)) if state.count == 1 => {
-                        return Beginning::Reply(state.status, only.json.clone());
+                        return Beginning::Reply(state.status.clone(), only.json.clone());
                     }
                     (Some(_), _) => return Beginning::More,
                     (None, Some(_)) => return Beginning::Nothing,
@@ -270,14 +292,14 @@ impl EventStream {
     }
 
     /// Waits for the end, whatever comes before it, and gives the last event.
-    pub(crate) async fn last(&self) -> Option<(StatusCode, Bytes)> {
+    pub(crate) async fn last(&self) -> Option<(ReplyStatus, Bytes)> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             {
                 let state = self.state.lock();
                 if state.ended.is_some() {
-                    return state.events.back().map(|event| (state.status, event.json.clone()));
+                    return state.events.back().map(|event| (state.status.clone(), event.json.clone()));
                 }
             }
             changed.await;
