@@ -42,16 +42,22 @@ fn the_ready_line_names_the_port_and_a_signal_ends_the_server() {
 }
 
 #[test]
-fn http_needs_auth_none_and_an_address_of_this_machine() {
+fn http_is_served_on_this_machine_unless_a_proxy_does_tls_and_never_beyond_it_without_tokens() {
+    let state = tempfile::tempdir().expect("a folder");
     for (arguments, expected) in [
-        (vec!["--http", "127.0.0.1:0"], "--auth none"),
+        (vec!["--http", "0.0.0.0:0"], "--behind-proxy"),
+        (vec!["--http", "0.0.0.0:0", "--auth", "none", "--behind-proxy"], "127.0.0.1:9999"),
         (vec!["--http", "0.0.0.0:0", "--auth", "none"], "127.0.0.1:9999"),
         (vec!["--http", "192.0.2.1:0", "--auth", "none"], "127.0.0.1:9999"),
         (vec!["--http", "nonsense", "--auth", "none"], "127.0.0.1:9999"),
         (vec!["--http", "127.0.0.1:0", "--auth", "jwt"], "none"),
+        (vec!["--http", "127.0.0.1:0", "--auth", "jwks"], "--issuer"),
+        (vec!["--http", "127.0.0.1:0", "--scope", "read:/"], "pintle token mint"),
         (vec!["--http", "127.0.0.1:0", "--stdio"], "--stdio"),
     ] {
-        let (code, output, errors) = run(pintle().arg("serve").args(&arguments), b"");
+        let mut command = pintle();
+        command.arg("serve").args(&arguments).arg("--state-dir").arg(state.path());
+        let (code, output, errors) = run(&mut command, b"");
         assert_ne!(code, Some(0), "{arguments:?}");
         assert!(output.is_empty() && errors.contains(expected), "{arguments:?}: {errors}");
     }

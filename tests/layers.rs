@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["pintle-engine"],
     &["pintle-files", "pintle-search", "pintle-assets", "pintle-commands", "pintle-workspace"],
     &["pintle-ranked", "pintle-symbols", "pintle-process", "pintle-git", "pintle-positions"],
-    &["pintle-root", "pintle-tool", "pintle-rpc"],
+    &["pintle-root", "pintle-tool", "pintle-rpc", "pintle-auth"],
     &["pintle-schema"],
     &["pintle-contract"],
 ];

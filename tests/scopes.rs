@@ -455,7 +455,7 @@ fn a_missing_scope_is_403_on_every_http_path_and_the_session_stays_open() {
 #[test]
 fn a_missing_scope_is_403_also_while_all_slots_and_the_queue_are_full() {
     let setup = linked().arg("--fixtures").http().args(["--running", "1", "--waiting", "0"]);
-    let server = setup.args(["--scope", "read:/p/"]).start();
+    let server = setup.args(["--scope", "read:/p/", "--scope", "metrics:read"]).start();
     let mut busy = server.connect();
     let sleep = json!({"jsonrpc": "2.0", "id": 1, "method": "test_sleep", "params": {"ms": 600_000}});
     busy.send("POST", "/rpc", &[], sleep.to_string().as_bytes());

@@ -93,14 +93,31 @@ impl Client {
     /// A connection that has opened a session of this revision.
     pub fn session(address: SocketAddr, version: &str) -> Self {
         let mut client = Self::connect(address);
-        let answer = client.post("/mcp", &initialize(version));
+        client.open_session(version);
+        client
+    }
+
+    /// Opens a session of this revision, with the headers that this connection has.
+    pub fn open_session(&mut self, version: &str) -> &mut Self {
+        let answer = self.post("/mcp", &initialize(version));
         assert_eq!(answer.status, 200, "{answer:?}");
         let id = answer.header("mcp-session-id").expect("a session").to_owned();
-        client.set("mcp-session-id", &id);
-        client.set("mcp-protocol-version", version);
+        self.set("mcp-session-id", &id);
+        self.set("mcp-protocol-version", version);
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(client.post("/mcp", &initialized).status, 202);
-        client
+        assert_eq!(self.post("/mcp", &initialized).status, 202);
+        self
+    }
+
+    /// The value of a header that is sent with every request.
+    pub fn sent(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Sends a token with every request.
+    pub fn bearing(mut self, token: &str) -> Self {
+        self.set("authorization", &format!("Bearer {token}"));
+        self
     }
 
     /// Another connection with the same headers.
@@ -217,6 +234,31 @@ impl Client {
     pub fn post_bytes(&mut self, path: &str, body: &[u8]) -> Answer {
         self.send("POST", path, &[], body);
         self.answer()
+    }
+
+    /// Sends a request and reads the head of its response. Returns whether the server is still there.
+    pub fn try_post(&mut self, path: &str, body: &[u8]) -> bool {
+        let mut head = format!("POST {path} HTTP/1.1\r\ncontent-type: application/json\r\n");
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+        let mut length = 0;
+        let mut line = String::new();
+        if self.write(&[head.as_bytes(), body].concat()).is_err() {
+            return false;
+        }
+        while line != "\r\n" {
+            line.clear();
+            if !self.stream.read_line(&mut line).is_ok_and(|count| count > 0) {
+                return false;
+            }
+            let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse().expect("a length");
+            }
+        }
+        self.stream.read_exact(&mut vec![0; length]).is_ok()
     }
 
     /// Sends an MCP request of the revision without sessions and does not wait for the response.

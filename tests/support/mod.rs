@@ -2,6 +2,7 @@
 
 pub mod http;
 pub mod random;
+pub mod tokens;
 pub mod trace;
 
 use std::{
