@@ -9,6 +9,8 @@ mod cache;
 mod claims;
 mod crypto;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod jwks;
 mod local;
 mod verify;
