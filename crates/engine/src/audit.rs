@@ -42,7 +42,10 @@ impl Engine {
         decision.insert("decision".into(), json!(if refusal.is_none() { "allow" } else { "deny" }));
         let missing = refusal.and_then(|fault| {
             let details = fault.details.as_ref()?;
-            details.get("scopes").or_else(|| details.get("scope")).cloned()
+            let several = details.get("scopes").and_then(Value::as_array);
+            let several =
+                several.map(|scopes| scopes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+            several.map(Value::from).or_else(|| details.get("scope").cloned())
         });
         decision.insert("missing".into(), missing.unwrap_or_default());
         decision
