@@ -65,6 +65,10 @@ impl DenyRules {
             return false;
         }
         let path = folded(path.strip_prefix(b"/").unwrap_or(path));
+        // The root has no name that a glob could match.
+        if path.is_empty() {
+            return false;
+        }
         match verb {
             Verb::Read => self.read.match_any(&path),
             Verb::Write => {
