@@ -49,11 +49,6 @@ impl KeySet {
         if keys.is_empty() { Err(JwksError::NoUsableKey) } else { Ok(Self { keys }) }
     }
 
-    /// Whether a key has this id.
-    pub fn has(&self, id: &str) -> bool {
-        self.keys.iter().any(|key| key.id.as_deref() == Some(id))
-    }
-
     /// The key of an id. A token without a key id can only mean the one key that there is for its algorithm.
     pub(crate) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<&DecodingKey, TokenError> {
         let mut fitting = self.keys.iter().filter(|key| key.algorithm == algorithm);

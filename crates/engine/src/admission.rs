@@ -11,7 +11,7 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use pintle_contract::{ErrorCode, Fault, Stage};
+use pintle_contract::{Fault, Stage};
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
     time::Instant,
@@ -21,18 +21,17 @@ use tokio_util::sync::CancellationToken;
 
 use futures_util::{FutureExt, future::OptionFuture};
 use pintle_tool::{Boxed, Cancel, CancelReason};
-use serde_json::json;
 
-use crate::fair_queue::{FairQueue, QueueFull};
+use crate::{
+    caller_limits::{RETRY_AFTER, overloaded},
+    fair_queue::{FairQueue, QueueFull},
+};
 
 /// How many results there may be for each slot that are not reserved yet: one that is being made, one that waits.
 const RESULTS_PER_SLOT: usize = 2;
 
 /// After so long without a result that got its reservation, clients count as not reading.
 const STALL: Duration = Duration::from_millis(500);
-
-/// When whoever was turned away may try again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a call holds that may run.
 pub(crate) struct Admitted {
@@ -161,10 +160,7 @@ impl Admission {
     fn overloaded(&self) -> Fault {
         let (running, waiting) = (self.running_limit, self.waiting_limit);
         let message = format!("{running} calls are running and {waiting} are waiting; no more can wait");
-        Fault::new(ErrorCode::QueueOverloaded, message)
-            .at(Stage::Admission)
-            .hint("try again in a moment, with fewer calls at once")
-            .details(json!({"retryAfterMs": RETRY_AFTER.as_millis()}))
+        overloaded(message, RETRY_AFTER)
     }
 }
 
@@ -174,6 +170,8 @@ fn closed(_: AcquireError) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use pintle_contract::ErrorCode;
+
     use super::*;
 
     const ME: &str = "me";

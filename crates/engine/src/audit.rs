@@ -1,6 +1,6 @@
 //! The audit of permissions: one record for each decision whether a call may do what it asks for.
 
-use pintle_contract::{Access, ErrorCode, Fault, Stage};
+use pintle_contract::{Access, ErrorCode, Fault, Stage, missing_scopes};
 use pintle_tool::Caller;
 use serde_json::{Map, Value, json};
 
@@ -40,14 +40,8 @@ impl Engine {
         decision.insert("tool".into(), json!(tool));
         decision.insert("paths".into(), paths.map(Value::from).collect());
         decision.insert("decision".into(), json!(if refusal.is_none() { "allow" } else { "deny" }));
-        let missing = refusal.and_then(|fault| {
-            let details = fault.details.as_ref()?;
-            let several = details.get("scopes").and_then(Value::as_array);
-            let several =
-                several.map(|scopes| scopes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
-            several.map(Value::from).or_else(|| details.get("scope").cloned())
-        });
-        decision.insert("missing".into(), missing.unwrap_or_default());
+        let missing = refusal.and_then(|fault| missing_scopes(fault.details.as_ref()));
+        decision.insert("missing".into(), json!(missing));
         decision
     }
 }

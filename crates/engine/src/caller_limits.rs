@@ -7,8 +7,8 @@ use pintle_contract::{ErrorCode, Fault, Stage};
 use serde_json::json;
 use tokio::time::Instant;
 
-/// When whoever has too many calls may try again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// When whoever was turned away may try again.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The calls of all callers.
 #[derive(Clone)]
@@ -90,11 +90,12 @@ impl Drop for CountedCall {
     }
 }
 
-fn overloaded(message: String, retry_after: Duration) -> Fault {
+/// The fault of a call that is turned away.
+pub(crate) fn overloaded(message: String, retry_after: Duration) -> Fault {
     let millis = retry_after.as_millis().max(1);
     Fault::new(ErrorCode::QueueOverloaded, message)
         .at(Stage::Admission)
-        .hint("try again later, with fewer calls at once")
+        .hint("try again in a moment, with fewer calls at once")
         .details(json!({ "retryAfterMs": millis }))
 }
 

@@ -71,22 +71,30 @@ impl SecretFolder {
 
     /// The secret that there is.
     pub fn load(&self) -> Result<LocalSecret, SecretFileError> {
-        let file = self.path(SECRET);
+        self.key(SECRET)
+    }
+
+    fn key(&self, name: &str) -> Result<LocalSecret, SecretFileError> {
+        let file = self.path(name);
         let text = read_private(&file)?.ok_or(SecretFileError::Missing(file.clone()))?;
         LocalSecret::parse(&text).map_err(|error| SecretFileError::NotASecret { file, error })
     }
 
-    /// The secret that there is, or a new one. If several programs create it at once, all get the same.
-    pub fn load_or_create(&self) -> Result<LocalSecret, SecretFileError> {
-        match self.load() {
+    fn key_or_create(&self, name: &str) -> Result<LocalSecret, SecretFileError> {
+        match self.key(name) {
             Err(SecretFileError::Missing(_)) => {}
-            loaded => return loaded,
+            key => return key,
         }
-        match self.write(SECRET, new_secret()?.as_bytes(), RenameFlags::NOREPLACE) {
+        match self.write(name, new_secret()?.as_bytes(), RenameFlags::NOREPLACE) {
             Err(SecretFileError::Io { error, .. }) if error.kind() == io::ErrorKind::AlreadyExists => {}
             written => written?,
         }
-        self.load()
+        self.key(name)
+    }
+
+    /// The secret that there is, or a new one. If several programs create it at once, all get the same.
+    pub fn load_or_create(&self) -> Result<LocalSecret, SecretFileError> {
+        self.key_or_create(SECRET)
     }
 
     /// Replaces the secret: all tokens of the old one end. So do the revocations, which were about these.
@@ -119,23 +127,12 @@ impl SecretFolder {
 
     /// The key of audit logs, or a new one. It is not rotated: older lines must stay verifiable.
     pub fn audit_key_or_create(&self) -> Result<Vec<u8>, SecretFileError> {
-        match self.audit_key() {
-            Err(SecretFileError::Missing(_)) => {}
-            key => return key,
-        }
-        match self.write(AUDIT_KEY, new_secret()?.as_bytes(), RenameFlags::NOREPLACE) {
-            Err(SecretFileError::Io { error, .. }) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            written => written?,
-        }
-        self.audit_key()
+        Ok(self.key_or_create(AUDIT_KEY)?.as_bytes().to_vec())
     }
 
     /// The key of audit logs.
     pub fn audit_key(&self) -> Result<Vec<u8>, SecretFileError> {
-        let file = self.path(AUDIT_KEY);
-        let text = read_private(&file)?.ok_or(SecretFileError::Missing(file.clone()))?;
-        let key = LocalSecret::parse(&text).map_err(|error| SecretFileError::NotASecret { file, error })?;
-        Ok(key.as_bytes().to_vec())
+        Ok(self.key(AUDIT_KEY)?.as_bytes().to_vec())
     }
 
     /// Says, without reading them, whether secret or revocations have changed.

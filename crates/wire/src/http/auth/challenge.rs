@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use pintle_auth::TokenError;
-use pintle_contract::{Fault, Scopes};
+use pintle_contract::{Fault, Scopes, missing_scopes};
 use serde_json::Value;
 
 use super::{TokenSource, metadata::metadata_url};
@@ -20,10 +20,7 @@ pub(crate) struct MissingScope(String);
 impl MissingScope {
     /// The scopes that a fault names.
     pub(crate) fn of(details: Option<&Value>) -> Option<Self> {
-        let details = details?;
-        let all = details.get("scopes").and_then(Value::as_array);
-        let all = all.map(|scopes| scopes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
-        all.or_else(|| Some(details.get("scope")?.as_str()?.to_owned())).map(Self)
+        missing_scopes(details).map(Self)
     }
 
     /// The scopes that a fault names.
