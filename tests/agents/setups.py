@@ -1,9 +1,11 @@
 """How each agent is started without an account: its configuration files, environment and command.
 
-Every agent gets a home, a root to work in, the server under the name `pintle`, and a model on loopback.
+Every agent gets a home, a root to work in, the server under the name `pintle`, and a model on loopback. Claude Code,
+Codex, Gemini CLI and opencode are given the server by what the documentation says to do, letter for letter.
 """
 
 import json
+import shlex
 from pathlib import Path
 
 PROMPT = "Do what your tools let you do, then stop."
@@ -19,14 +21,15 @@ class Setup:
 
 
 class Context:
-    """Where an agent runs: its installed packages, its home, the root, the server's command, and the model's port."""
+    """Where an agent runs: its installed packages, its home, the root, the model's port, and what the documentation
+    says to do to add the server, once that is known."""
 
-    def __init__(self, packages, home, root, server, port):
+    def __init__(self, packages, home, root, port):
         self.packages = Path(packages)
         self.home = Path(home)
         self.root = Path(root)
-        self.server = server
         self.url = f"http://127.0.0.1:{port}"
+        self.documented = None
 
     def native(self, *names):
         """The program of a platform's own package, of which npm installs the one that fits."""
@@ -44,23 +47,31 @@ class Context:
         path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
         return str(path)
 
+    def program(self, name, command):
+        """Puts a command on the agent's path."""
+        path = Path(self.write(f"bin/{name}", f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'))
+        path.chmod(0o755)
+        return name
+
+    def adding(self):
+        """The documented command that adds the server to an agent."""
+        return ["bash", "-c", self.documented]
+
     def entry(self, **more):
-        return {"command": self.server[0], "args": self.server[1:]} | more
+        return {"command": "pintle", "args": ["serve", "--root", str(self.root)]} | more
 
 
 def claude_code(context):
-    config = context.write("mcp.json", {"mcpServers": {"pintle": context.entry(type="stdio")}})
+    program = context.program("claude", [context.native("@anthropic-ai/claude-code-linux-*/claude")])
     # It refuses to skip permissions for root, so the server's tools are allowed by name.
-    command = [context.native("@anthropic-ai/claude-code-linux-*/claude"), "-p", PROMPT, "--mcp-config", config,
-               "--strict-mcp-config", "--allowedTools", "mcp__pintle", "--model", "claude-sonnet-4-5",
+    command = [program, "-p", PROMPT, "--allowedTools", "mcp__pintle", "--model", "claude-sonnet-4-5",
                "--output-format", "json"]
     return Setup(command, {
         "ANTHROPIC_BASE_URL": context.url, "ANTHROPIC_API_KEY": "none", "DISABLE_AUTOUPDATER": "1",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1"})
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1"}, [context.adding()])
 
 
 def codex(context):
-    arguments = ", ".join(json.dumps(argument) for argument in context.server[1:])
     context.write(".codex/config.toml", f"""
 model = "scripted"
 model_provider = "scripted"
@@ -72,24 +83,20 @@ check_for_update_on_startup = false
 name = "scripted"
 base_url = "{context.url}/v1"
 wire_api = "responses"
-
-[mcp_servers.pintle]
-command = {json.dumps(context.server[0])}
-args = [{arguments}]
 """)
-    command = context.script("@openai/codex/bin/codex.js") + ["exec", "--skip-git-repo-check", "--json", PROMPT]
-    return Setup(command, {"CODEX_HOME": str(context.home / ".codex")})
+    program = context.program("codex", context.script("@openai/codex/bin/codex.js"))
+    command = [program, "exec", "--skip-git-repo-check", "--json", PROMPT]
+    return Setup(command, {"CODEX_HOME": str(context.home / ".codex")}, [context.adding()])
 
 
 def gemini_cli(context):
     context.write(".gemini/settings.json", {
         "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
         "general": {"disableAutoUpdate": True, "disableUpdateNag": True},
-        "privacy": {"usageStatisticsEnabled": False},
-        "mcpServers": {"pintle": context.entry(trust=True)}})
-    command = context.script("@google/gemini-cli/bundle/gemini.js") + [
-        "--prompt", PROMPT, "--approval-mode", "yolo", "--model", "gemini-2.5-pro"]
-    return Setup(command, {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": context.url})
+        "privacy": {"usageStatisticsEnabled": False}})
+    program = context.program("gemini", context.script("@google/gemini-cli/bundle/gemini.js"))
+    command = [program, "--prompt", PROMPT, "--approval-mode", "yolo", "--model", "gemini-2.5-pro"]
+    return Setup(command, {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": context.url}, [context.adding()])
 
 
 def opencode(context):
@@ -99,9 +106,10 @@ def opencode(context):
         "provider": {"scripted": {"npm": "@ai-sdk/openai-compatible", "name": "scripted",
                                   "options": {"baseURL": f"{context.url}/v1", "apiKey": "none"},
                                   "models": {"scripted": {"name": "scripted", "tool_call": True}}}},
-        "mcp": {"pintle": {"type": "local", "command": context.server, "enabled": True}}})
-    command = [context.native("opencode-linux-x64/bin/opencode", "opencode-linux-*/bin/opencode"), "run", "--print-logs", PROMPT]
-    return Setup(command, {
+        "mcp": json.loads(context.documented)})
+    program = context.program("opencode", [context.native("opencode-linux-x64/bin/opencode",
+                                                          "opencode-linux-*/bin/opencode")])
+    return Setup([program, "run", "--print-logs", PROMPT], {
         "OPENCODE_CONFIG": config, "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1"})
 
@@ -133,6 +141,9 @@ def cline(context):
     signing_in = [program, "auth", "-p", "openai-compatible", "-k", "none", "-m", "scripted", "-b", f"{context.url}/v1"]
     return Setup([program, "--auto-approve", "true", PROMPT], {"CLINE_TELEMETRY_DISABLED": "1"}, [signing_in])
 
+
+# The agents that can be given a fixed token for a server over HTTP. Each has the command `mcp list`.
+OVER_HTTP = {"claude-code", "codex", "gemini-cli", "opencode"}
 
 # In the order of the table: identifier, name, the package whose version is shown, how it is started.
 AGENTS = [
