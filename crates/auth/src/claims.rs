@@ -1,5 +1,7 @@
 //! The claims of a token, and whom they make of its bearer.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use pintle_contract::Scopes;
 use serde_json::{Map, Value};
 
@@ -63,6 +65,11 @@ impl Identity {
     }
 }
 
+/// A time as tokens have it: what has passed since 1970.
+pub fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 fn text<'a>(claims: &'a Map<String, Value>, name: &'static str) -> Result<Option<&'a str>, TokenError> {
     let claim = claims.get(name);
     claim.map(|value| value.as_str().ok_or(TokenError::ClaimType(name))).transpose()
@@ -90,10 +97,12 @@ fn check_audience(claims: &Map<String, Value>, expected: &str) -> Result<(), Tok
 
 fn subject(claims: &Map<String, Value>) -> Result<String, TokenError> {
     let subject = text(claims, "sub")?.ok_or(TokenError::MissingClaim("sub"))?;
-    if subject.trim().is_empty() || subject.len() > LONGEST_SUBJECT || subject.contains(char::is_control) {
-        return Err(TokenError::Subject);
-    }
-    Ok(subject.to_owned())
+    if is_subject(subject) { Ok(subject.to_owned()) } else { Err(TokenError::Subject) }
+}
+
+/// Whether a token may name its bearer so.
+pub(crate) fn is_subject(name: &str) -> bool {
+    !name.trim().is_empty() && name.len() <= LONGEST_SUBJECT && !name.contains(char::is_control)
 }
 
 /// The scopes of a `scope` claim. What makes no sense grants nothing; an authorization server may also grant what other

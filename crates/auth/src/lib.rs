@@ -17,8 +17,8 @@ mod verify;
 
 pub use audit::{AuditError, AuditHead, AuditKey, AuditProblem};
 pub use cache::TokenCache;
-pub use claims::Identity;
+pub use claims::{Identity, since_1970};
 pub use error::TokenError;
 pub use jwks::{JwksError, KeySet};
-pub use local::{LocalSecret, Minted, SecretError, TokenRequest};
+pub use local::{LocalSecret, MintError, Minted, SecretError, TokenRequest};
 pub use verify::{Expectation, Keys, verify};

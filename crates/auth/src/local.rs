@@ -6,7 +6,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::{Expectation, Identity, Keys, TokenError, crypto, verify};
+use crate::{Expectation, Identity, Keys, TokenError, claims::is_subject, crypto, verify};
 
 /// The fewest bytes of a secret: as many as HS256 has.
 const SHORTEST: usize = 32;
@@ -20,6 +20,17 @@ pub struct LocalSecret(Vec<u8>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a secret has {SHORTEST} to {LONGEST} bytes")]
 pub struct SecretError;
+
+/// Why a token is not minted.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum MintError {
+    /// No token may name its bearer so.
+    #[error("a subject is a name of at most 256 bytes without control characters")]
+    Subject,
+    /// A scope makes no sense.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+}
 
 /// What a token is to say.
 pub struct TokenRequest<'a> {
@@ -63,8 +74,11 @@ impl LocalSecret {
         Expectation { issuer: name.clone(), audience: name }
     }
 
-    /// Makes a token. Fails if a scope makes no sense.
-    pub fn mint(&self, request: &TokenRequest<'_>, now: u64, random: [u8; 16]) -> Result<Minted, ScopeError> {
+    /// Makes a token. `now` is in seconds since 1970, `random` are bytes that no other token has.
+    pub fn mint(&self, request: &TokenRequest<'_>, now: u64, random: [u8; 16]) -> Result<Minted, MintError> {
+        if !is_subject(request.subject) {
+            return Err(MintError::Subject);
+        }
         Scopes::parse(request.scopes.iter().map(String::as_str))?;
         let Expectation { issuer, audience } = self.expectation();
         let token_id = BASE64_URL_SAFE_NO_PAD.encode(random);
@@ -126,9 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_that_makes_no_sense_is_not_minted() {
+    fn a_token_that_would_be_refused_is_not_minted() {
         let scopes = ["read:docs".to_owned()];
         let request = TokenRequest { subject: "me", scopes: &scopes, lifetime: 60 };
-        assert!(secret().mint(&request, NOW, [1; 16]).is_err());
+        assert!(matches!(secret().mint(&request, NOW, [1; 16]), Err(MintError::Scope(_))));
+        for subject in ["", " ", "a\nb", &"x".repeat(257)] {
+            let request = TokenRequest { subject, scopes: &[], lifetime: 60 };
+            assert!(matches!(secret().mint(&request, NOW, [1; 16]), Err(MintError::Subject)), "{subject:?}");
+        }
     }
 }

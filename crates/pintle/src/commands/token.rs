@@ -3,11 +3,11 @@
 use std::{
     io::Read,
     process::ExitCode,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use pintle_auth::{Minted, TokenRequest};
+use pintle_auth::{MintError, Minted, TokenRequest, since_1970};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -43,15 +43,15 @@ fn mint(
     scopes: &[String],
     lifetime: Duration,
 ) -> Result<ExitCode, StartError> {
-    if subject.trim().is_empty() || subject.len() > 256 || subject.contains(char::is_control) {
-        return Err(StartError::Subject);
-    }
     // Several scopes may come in one text, as they do in a token.
     let scopes: Vec<String> =
         scopes.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect();
     let request = TokenRequest { subject, scopes: &scopes, lifetime: lifetime.as_secs().max(1) };
-    let minted = folder.load_or_create()?.mint(&request, now(), random()?);
-    let Minted { token, token_id } = minted.map_err(StartError::Scope)?;
+    let minted = folder.load_or_create()?.mint(&request, since_1970(SystemTime::now()).as_secs(), random()?);
+    let Minted { token, token_id } = minted.map_err(|error| match error {
+        MintError::Subject => StartError::Subject,
+        MintError::Scope(error) => StartError::Scope(error),
+    })?;
     if scopes.is_empty() {
         notices::warning("the token grants nothing; name what it may do, such as --scope 'read:/'");
     }
@@ -61,7 +61,10 @@ fn mint(
 }
 
 fn inspect(folder: &SecretFolder, token: &str) -> Result<ExitCode, StartError> {
-    let verified = folder.load()?.verify(token, now() as f64).map_err(|error| error.to_string());
+    let verified = folder
+        .load()?
+        .verify(token, since_1970(SystemTime::now()).as_secs_f64())
+        .map_err(|error| error.to_string());
     let is_revoked = |id: &String| folder.revoked().map(|revoked| revoked.contains(id));
     let problem = match verified {
         Ok(identity) => match identity.token_id.as_ref().map(is_revoked).transpose()? {
@@ -110,9 +113,4 @@ fn read_token(given: String) -> Result<String, StartError> {
     let mut token = String::new();
     std::io::stdin().take(LONGEST_TOKEN).read_to_string(&mut token).map_err(StartError::ArgumentsNotRead)?;
     Ok(token.trim().to_owned())
-}
-
-/// Seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -3,12 +3,12 @@
 use std::{
     collections::HashSet,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime},
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
-use pintle_auth::{Identity, LocalSecret, TokenCache, TokenError};
+use pintle_auth::{Identity, LocalSecret, TokenCache, TokenError, since_1970};
 use pintle_contract::DenyRules;
 use pintle_tool::Caller;
 use pintle_wire::{Authentication, JwksTokens, TokenSource, TokenVerifier, Tokens};
@@ -111,7 +111,7 @@ impl TokenVerifier for LocalTokens {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Arc<Identity>, TokenError>> {
         let verified = || {
             let (secret, revoked, generation) = self.current().ok_or(TokenError::Signature)?;
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            let now = since_1970(SystemTime::now()).as_secs_f64();
             let identity = self.cache.get_or_verify(token, generation, now, || secret.verify(token, now))?;
             match &identity.token_id {
                 Some(id) if revoked.contains(id) => Err(TokenError::Revoked),

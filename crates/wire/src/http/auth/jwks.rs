@@ -6,12 +6,12 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
-use pintle_auth::{Expectation, Identity, KeySet, Keys, TokenCache, TokenError, verify};
+use pintle_auth::{Expectation, Identity, KeySet, Keys, TokenCache, TokenError, since_1970, verify};
 use reqwest::{Client, Response, Url, header::CACHE_CONTROL};
 use serde::Deserialize;
 use thiserror::Error;
@@ -151,7 +151,7 @@ impl TokenVerifier for JwksTokens {
 
 impl Shared {
     fn verify(&self, token: &str, keys: &KeySet, generation: u64) -> Result<Arc<Identity>, TokenError> {
-        let now = now();
+        let now = since_1970(SystemTime::now()).as_secs_f64();
         let verified = || verify(token, &Keys::Public(keys), &self.expected, now);
         self.cache.get_or_verify(token, generation, now, verified)
     }
@@ -306,9 +306,4 @@ fn max_age(response: &Response) -> Duration {
         response.headers().get(CACHE_CONTROL).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let seconds = control.split(',').find_map(|part| part.trim().strip_prefix("max-age=")?.parse().ok());
     seconds.map_or(MAX_AGE, Duration::from_secs).clamp(AGES.0, AGES.1)
-}
-
-/// Seconds since 1970.
-fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
