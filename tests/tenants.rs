@@ -1,13 +1,15 @@
 //! Tenants: each caller has a root of its own, and learns nothing of the others.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::support::{
     Server, Setup,
     http::{Answer, Client},
-    pintle, run, wait_until,
+    pintle, run,
+    tokens::Forge,
+    wait_until,
 };
 
 /// A server whose callers have their roots in one folder, with a file in each.
@@ -22,20 +24,9 @@ fn setup(names: &[&str]) -> Setup {
     setup.arg("--root").arg(template).args(["--http", "127.0.0.1:0"])
 }
 
-fn token(state: &Path, subject: &str, scope: &str) -> String {
-    let mut command = pintle();
-    command.args(["token", "mint", "--sub", subject, "--scope", scope, "--state-dir"]).arg(state);
-    let (code, token, errors) = run(&mut command, b"");
-    assert_eq!(code, Some(0), "{errors}");
-    token.trim().to_owned()
-}
-
 /// A connection of a subject who may do everything.
 fn client(server: &Server, subject: &str) -> Client {
-    let token = token(&server.path("state"), subject, "write:/ assets:read metrics:read");
-    let mut client = server.connect();
-    client.set("authorization", &format!("Bearer {token}"));
-    client
+    server.connect_with(subject, ["write:/", "assets:read", "metrics:read"])
 }
 
 fn call(client: &mut Client, tool: &str, arguments: &Value) -> Answer {
@@ -137,6 +128,42 @@ fn tenants_need_tokens_and_get_no_commands() {
         let (code, _, errors) = run(&mut command, b"");
         assert!(code != Some(0) && errors.contains(expected), "{arguments:?}: {errors}");
     }
+}
+
+/// The tenants whose roots the server has open.
+fn open_roots(server: &Server) -> BTreeSet<PathBuf> {
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("a process");
+    let targets = descriptors.filter_map(|descriptor| fs::read_link(descriptor.ok()?.path()).ok());
+    let below = server.path("srv").canonicalize().expect("a folder");
+    targets.filter(|target| target.parent() == Some(&below)).collect()
+}
+
+#[test]
+fn so_many_workspaces_are_loaded_however_many_tenants_there_are() {
+    const MOST: usize = 64;
+    let names: Vec<String> = (0..150).map(|number| format!("tenant-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let server = setup(&names).start();
+    let forge = Forge::new(&server.state(), "any");
+    let use_workspace = |name: &str| {
+        let mut client = server.connect().bearing(&forge.with(&json!({"sub": name})));
+        for (tool, arguments) in
+            [("text.read", json!({"path": "own.txt"})), ("search", json!({"query": "only"}))]
+        {
+            let answer = call(&mut client, tool, &arguments);
+            assert!(answer.body.contains(&format!("only {name} has")), "{tool}: {answer:?}");
+        }
+    };
+    names[..MOST].iter().copied().for_each(use_workspace);
+    assert_eq!(open_roots(&server).len(), MOST);
+    names[MOST..].iter().copied().for_each(use_workspace);
+    // A workspace that is unloaded is closed once nothing works on it any more.
+    wait_until("the others are closed", || open_roots(&server).len() == MOST);
+    let newest: BTreeSet<_> =
+        names[names.len() - MOST..].iter().map(|name| server.path("srv").join(name)).collect();
+    assert_eq!(open_roots(&server), newest);
+    // Who was unloaded is loaded again.
+    use_workspace(names[0]);
 }
 
 #[test]

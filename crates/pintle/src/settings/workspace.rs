@@ -167,7 +167,7 @@ impl RootTemplate {
     const SUBJECT: &'static str = "{sub}";
 
     /// Reads a root. `None` if it has no `{sub}`.
-    fn parse(root: &Path) -> Result<Option<Self>, SettingError> {
+    pub fn parse(root: &Path) -> Result<Option<Self>, SettingError> {
         if !root.to_string_lossy().contains(Self::SUBJECT) {
             return Ok(None);
         }
