@@ -1,9 +1,11 @@
 //! Measures the built binary against its peers, in one run, and prints ratios.
 
+mod access;
 mod corpus;
 mod drive;
 mod files;
 mod foundation;
+mod http;
 mod mcp;
 mod pipe;
 mod report;
@@ -14,7 +16,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use report::Report;
 
-/// `[--quick] [--only=foundation|mcp|files|search] [FILE]`: the file gets the table as JSON.
+/// `[--quick] [--only=foundation|mcp|files|search|access] [FILE]`: the file gets the table as JSON.
 fn main() -> ExitCode {
     let (mut quick, mut only, mut out) = (false, None, None);
     for argument in std::env::args().skip(1) {
@@ -37,6 +39,9 @@ fn main() -> ExitCode {
     }
     if wanted("search") {
         search::run(&mut report, quick);
+    }
+    if wanted("access") {
+        access::run(&mut report, quick);
     }
     report.print();
     if let Some(path) = out {

@@ -2,8 +2,9 @@
 
 use std::{
     fs::{self, File},
+    net::SocketAddr,
     path::Path,
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -17,6 +18,22 @@ impl Server {
     pub fn spawn(mut command: Command, folder: &Path) -> Self {
         let stderr = File::create(folder.join("stderr")).expect("a file");
         Self { child: command.stderr(stderr).spawn().expect("the server starts") }
+    }
+
+    /// Starts one that serves over HTTP, and returns its address, too.
+    pub fn spawn_http(mut command: Command, folder: &Path) -> (Self, SocketAddr) {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let server = Self::spawn(command, folder);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let said = fs::read_to_string(folder.join("stderr")).expect("what the server says");
+            let mut lines = said.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+            if let Some(address) = lines.find_map(|line| line.strip_prefix("mcp:ready mode=http addr=")) {
+                return (server, address.parse().expect("an address"));
+            }
+            assert!(Instant::now() < deadline, "the server did not get ready: {said}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// The result of `work`, how long it took, and the server's processor time.
@@ -34,6 +51,16 @@ impl Server {
         let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse::<u64>().expect("ticks"));
         let (user, system) = (ticks.next().expect("user time"), ticks.next().expect("system time"));
         Duration::from_millis(10 * (user + system))
+    }
+
+    /// Processor time so far of the threads that there are, in nanoseconds. It is exact, but forgets threads that end.
+    pub fn threads_time(&self) -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("a process that runs");
+        let time = |task: fs::DirEntry| {
+            let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            stat.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        tasks.flatten().filter_map(time).sum()
     }
 
     /// The peak resident memory so far, in MiB.

@@ -66,6 +66,6 @@ pub fn shown_milliseconds(figure: f64) -> String {
 }
 
 /// Formats a rate a second for a row.
-fn shown_rate(figure: f64) -> String {
+pub fn shown_rate(figure: f64) -> String {
     format!("{figure:.0}/s")
 }

@@ -131,7 +131,7 @@ fn read(case: &Case, kind: Kind) -> Reading {
         Way::HttpSession | Way::HttpStateless => {
             let (server, address) = server::http(kind, folder);
             let revision = if case.way == Way::HttpSession { LEGACY } else { STATELESS };
-            let mut clients = http::Clients::connect(address, revision, case.clients);
+            let mut clients = http::connect(address, revision, case.clients);
             clients.call(warm_up);
             server.timed(|| clients.call(case.calls))
         }

@@ -1,11 +1,9 @@
 //! The servers of the two transports.
 
 use std::{
-    fs,
     net::SocketAddr,
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use crate::{drive, server::Server};
@@ -37,18 +35,7 @@ pub fn http(kind: Kind, folder: &Path) -> (Server, SocketAddr) {
     if kind == Kind::Pintle {
         command.args(["127.0.0.1:0", "--auth", "none"]);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    let server = Server::spawn(command, folder);
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        let said = fs::read_to_string(folder.join("stderr")).expect("what the server says");
-        let mut lines = said.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-        if let Some(address) = lines.find_map(|line| line.strip_prefix("mcp:ready mode=http addr=")) {
-            return (server, address.parse().expect("an address"));
-        }
-        assert!(Instant::now() < deadline, "the server did not get ready: {said}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    Server::spawn_http(command, folder)
 }
 
 fn command(kind: Kind, folder: &Path) -> Command {
