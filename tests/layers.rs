@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["pintle-wire"],
     &["pintle-engine"],
     &["pintle-files", "pintle-search", "pintle-assets", "pintle-commands", "pintle-workspace"],
-    &["pintle-ranked", "pintle-symbols", "pintle-process", "pintle-git", "pintle-positions"],
+    &["pintle-ranked", "pintle-symbols", "pintle-process", "pintle-git", "pintle-positions", "pintle-packs"],
     &["pintle-root", "pintle-tool", "pintle-rpc", "pintle-auth"],
     &["pintle-schema"],
     &["pintle-contract"],
