@@ -5,6 +5,7 @@ use std::{ffi::OsStr, path::PathBuf, time::Duration};
 
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum, error::ErrorKind, parser::ValueSource};
 use pintle_commands::duration;
+use pintle_packs::{PackName, Sha256Sum};
 use pintle_search::{Case, Match};
 
 use crate::{
@@ -100,6 +101,7 @@ pub enum Command {
     Search(SearchArguments),
     Call(CallArguments),
     Token(TokenArguments),
+    Pack(PackArguments),
     Audit(AuditArguments),
     /// None: programs ask for a validation without one.
     Alone(AloneArguments),
@@ -133,6 +135,8 @@ impl Subcommand for Command {
             "token",
             "Mint, inspect or end tokens for calls over HTTP",
         );
+        let program =
+            with_commands::<PackArguments>(program, "pack", "Install, list or remove packs of schemas");
         with_commands::<AuditArguments>(program, "audit", "Check an audit log")
     }
 
@@ -156,6 +160,7 @@ impl FromArgMatches for Command {
             Some(("search", given)) => FromArgMatches::from_arg_matches(given).map(Self::Search),
             Some(("call", given)) => FromArgMatches::from_arg_matches(given).map(Self::Call),
             Some(("token", given)) => FromArgMatches::from_arg_matches(given).map(Self::Token),
+            Some(("pack", given)) => FromArgMatches::from_arg_matches(given).map(Self::Pack),
             Some(("audit", given)) => FromArgMatches::from_arg_matches(given).map(Self::Audit),
             _ => Err(clap::Error::new(ErrorKind::MissingSubcommand)),
         }
@@ -436,6 +441,50 @@ fn lifetime(text: &str) -> Result<Duration, String> {
         Ok(lifetime) if lifetime.is_zero() => Err("a token is valid for a second at least".into()),
         lifetime => lifetime.map_err(|error| error.to_string()),
     }
+}
+
+// What to do with packs.
+#[derive(Args, Debug)]
+pub struct PackArguments {
+    #[command(subcommand)]
+    pub action: PackAction,
+
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// What can be done with packs.
+#[derive(Debug, Subcommand)]
+pub enum PackAction {
+    /// Install a pack: a `.tar.gz` or `.zip` of JSON Schemas and examples.
+    Add {
+        /// The archive, or its https address.
+        #[arg(value_name = "FILE-OR-URL")]
+        source: PathBuf,
+
+        /// The SHA-256 checksum that the archive must have; required for an address.
+        #[arg(long, value_name = "HEX")]
+        sha256: Option<Sha256Sum>,
+
+        /// The name to install it by [default: the archive's, without its ending].
+        #[arg(long, value_name = "NAME")]
+        name: Option<PackName>,
+
+        /// Replace the pack that has this name.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// List the packs.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a pack.
+    Remove {
+        /// Its name.
+        name: PackName,
+    },
 }
 
 // What to do with an audit log.

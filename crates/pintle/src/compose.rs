@@ -16,7 +16,7 @@ use crate::{
     error::{CompositionError, StartError},
     notices,
     rules::WorkspaceRules,
-    settings::Workspace,
+    settings::{PackInUse, Workspace},
     state,
     tenants::TenantWorkspaces,
     toolsets::{Offer, Toolsets},
@@ -25,6 +25,11 @@ use crate::{
 
 /// Loads the assets and warns of those that cannot be used.
 pub fn load_assets(workspace: &Workspace) -> Result<Arc<Assets>, Located<CompositionError>> {
+    for PackInUse { packs, name, set_at } in &workspace.packs {
+        if !packs.has(name) {
+            return Err(set_at.error(CompositionError::Pack(packs.unknown(name.as_str()))));
+        }
+    }
     let backend = workspace
         .backend_url
         .clone()

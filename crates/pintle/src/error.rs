@@ -60,6 +60,8 @@ pub enum StartError {
     ArgumentsNotJson(serde_json::Error),
     #[error(transparent)]
     Secret(#[from] SecretFileError),
+    #[error("there is no state folder for packs; name one with --state-dir (PINTLE_STATE_DIR)")]
+    NoStateForPacks,
     #[error(transparent)]
     Audit(#[from] AuditLogError),
     #[error("--scope: {0}")]
@@ -78,6 +80,8 @@ pub enum StartError {
 /// What fits together badly: a setting with what it names.
 #[derive(Debug, Error)]
 pub enum CompositionError {
+    #[error(transparent)]
+    Pack(Fault),
     #[error("the backend cannot be used: {problem}; change {setting}")]
     Backend { problem: String, setting: String },
     #[error("`{0}` is a folder; `{0}/**` binds all files below it")]

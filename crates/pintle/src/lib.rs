@@ -9,6 +9,7 @@ mod command_tools;
 mod commands;
 mod compose;
 mod config;
+mod download;
 mod environment;
 mod error;
 #[cfg(any(test, fuzzing))]
@@ -53,6 +54,7 @@ pub fn run(rig: Option<Rig>) -> ExitCode {
         Command::Search(arguments) => commands::search::run(arguments),
         Command::Call(arguments) => commands::call::run(arguments),
         Command::Token(arguments) => commands::token::run(arguments),
+        Command::Pack(arguments) => commands::pack::run(arguments),
         Command::Audit(arguments) => commands::audit::run(arguments),
         Command::Alone(alone) => commands::validate::run_for_programs(alone),
     };

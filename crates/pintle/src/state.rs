@@ -26,7 +26,7 @@ use thiserror::Error;
 use crate::notices;
 
 /// What Pintle puts into the state folder.
-const OWN: [&str; 1] = ["index"];
+const OWN: [&str; 2] = ["index", "packs"];
 
 /// How deep the folders go: one for each root, with one for what a build only needs meanwhile.
 const DEPTH: usize = 3;

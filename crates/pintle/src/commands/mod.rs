@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod call;
 pub mod index;
+pub mod pack;
 pub mod search;
 pub mod serve;
 pub mod token;

@@ -67,6 +67,10 @@ pub enum SettingError {
         "{0} is not an address of this machine alone; --auth none needs a loopback address, such as {DEFAULT_HTTP}"
     )]
     NotLoopback(String),
+    #[error(
+        "a pack is in the state folder, and there is none outside the root; name one with --state-dir (PINTLE_STATE_DIR)"
+    )]
+    PackNeedsState,
     #[error(transparent)]
     Glob(#[from] GlobError),
     /// An origin or a host that no request could have.

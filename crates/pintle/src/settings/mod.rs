@@ -3,6 +3,7 @@
 //! Each setting is defined once, in `table`. [`Given`] is what somebody set: on the command line, in the environment, in
 //! the file. [`Workspace`] and [`Serve`] are what is meant: typed, complete, checked.
 
+mod asset_folders;
 mod definition;
 mod error;
 mod given;
@@ -14,6 +15,7 @@ mod value;
 mod words;
 mod workspace;
 
+pub use asset_folders::PackInUse;
 pub use definition::AnySetting;
 pub use error::SettingError;
 pub use given::{Flags, Given, ServeFlags, problem_of_empty};

@@ -113,7 +113,7 @@ settings! {
         value: "DIR",
         heading: ASSETS,
         default: Fallback::Value(|| AssetFolder::InRoot("libs/synesthetic-schemas/jsonschema")),
-        help: "The folder of JSON Schemas",
+        help: "The folder of JSON Schemas, or `pack:NAME` for those of an installed pack",
     }
     EXAMPLES_DIR: AssetFolder {
         key: "examples_dir",
@@ -121,7 +121,7 @@ settings! {
         value: "DIR",
         heading: ASSETS,
         default: Fallback::Value(|| AssetFolder::InRoot("libs/synesthetic-schemas/examples")),
-        help: "The folder of examples",
+        help: "The folder of examples, or `pack:NAME`; with `--schemas-dir pack:NAME`, those of the same pack",
     }
     BACKEND_URL: Option<String> {
         key: "backend_url",

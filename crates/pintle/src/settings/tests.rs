@@ -155,6 +155,10 @@ fn flags_beat_the_file_and_the_file_beats_the_default() {
     assert!(given(&[], "scope = []").get(&SCOPE).is_ok_and(|scopes| !scopes.are_everything()));
     assert!(matches!(nothing.get(&SCHEMAS_DIR), Ok(AssetFolder::InRoot(_))));
     assert!(matches!(given(&["--schemas-dir=s"], "").get(&SCHEMAS_DIR), Ok(AssetFolder::Set(_))));
+    let pack = |given: Given| given.get(&SCHEMAS_DIR).ok().and_then(|folder| folder.show());
+    assert_eq!(pack(given(&["--schemas-dir=pack:lamps"], "")).as_deref(), Some("pack:lamps"));
+    assert_eq!(pack(given(&[], "schemas_dir = \"pack:lamps\"")).as_deref(), Some("pack:lamps"));
+    assert_eq!(pack(given(&[], "schemas_dir = \"./pack:lamps\"")).as_deref(), Some("/etc/p/./pack:lamps"));
     // An empty path is one that is not set.
     assert_eq!(given(&["--log-file="], file).get(&LOG_FILE).ok(), by_file.get(&LOG_FILE).ok());
     assert!(matches!(given(&[], "schemas_dir = \"\"").get(&SCHEMAS_DIR), Ok(AssetFolder::InRoot(_))));

@@ -21,6 +21,7 @@ use clap::{
 };
 use pintle_commands::{NotADuration, duration};
 use pintle_contract::Scopes;
+use pintle_packs::{NotAPackName, PackName};
 use thiserror::Error;
 
 use crate::toolsets::{ToolsetError, Toolsets};
@@ -77,6 +78,9 @@ pub enum Meaningless {
     /// It is not a duration.
     #[error(transparent)]
     Duration(#[from] NotADuration),
+    /// It is not the name of a pack.
+    #[error(transparent)]
+    Pack(#[from] NotAPackName),
     /// One of several scopes is none.
     #[error("{problem}")]
     Scope {
@@ -99,7 +103,7 @@ impl Meaningless {
     /// Which element of a list is wrong.
     pub fn index(&self) -> Option<usize> {
         match self {
-            Self::Duration(_) => None,
+            Self::Duration(_) | Self::Pack(_) => None,
             Self::Scope { index, .. } => Some(*index),
             Self::Toolsets { index, .. } => *index,
         }
@@ -391,35 +395,69 @@ impl Value for Toolsets {
     }
 }
 
+/// What a pack is named with in the place of a folder.
+const PACK: &str = "pack:";
+
 /// A folder that is looked for in the root unless it is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssetFolder {
     /// It is set.
     Set(PathBuf),
+    /// It is that of an installed pack.
+    Pack(PackName),
     /// It is here in the root, if it is there at all.
     InRoot(&'static str),
 }
 
-impl AssetFolder {
-    /// The folder, if there is one.
-    pub fn find(self, root: &Path) -> Option<PathBuf> {
-        match self {
-            Self::Set(folder) => Some(folder),
-            Self::InRoot(folder) => Some(root.join(folder)).filter(|folder| folder.is_dir()),
+/// A folder, or `pack:` with the name of a pack, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderOrPack(PathBuf);
+
+impl FolderOrPack {
+    fn pack(&self) -> Option<&str> {
+        self.0.to_str()?.strip_prefix(PACK)
+    }
+}
+
+impl Raw for FolderOrPack {
+    fn describe(argument: Arg) -> Arg {
+        PathBuf::describe(argument)
+    }
+
+    fn typed(matches: &ArgMatches, id: &str) -> Option<Self> {
+        PathBuf::typed(matches, id).map(Self)
+    }
+
+    fn written(value: &toml::Value) -> Result<Self, WrongValue> {
+        PathBuf::written(value).map(Self)
+    }
+
+    fn is_unset(&self) -> bool {
+        self.0.is_unset()
+    }
+
+    fn relative_to(self, folder: &Path) -> Self {
+        match self.pack() {
+            Some(_) => self,
+            None => Self(self.0.relative_to(folder)),
         }
     }
 }
 
 impl Value for AssetFolder {
-    type Raw = PathBuf;
+    type Raw = FolderOrPack;
 
-    fn mean(raw: PathBuf) -> Result<Self, Meaningless> {
-        Ok(Self::Set(raw))
+    fn mean(raw: FolderOrPack) -> Result<Self, Meaningless> {
+        match raw.pack() {
+            Some(name) => Ok(Self::Pack(name.parse()?)),
+            None => Ok(Self::Set(raw.0)),
+        }
     }
 
     fn show(&self) -> Option<String> {
         match self {
             Self::Set(folder) => folder.show(),
+            Self::Pack(name) => Some(format!("{PACK}{name}")),
             Self::InRoot(folder) => Some(format!("{folder} in the root")),
         }
     }

@@ -18,10 +18,11 @@ use thiserror::Error;
 
 use super::{
     Given,
+    asset_folders::{AssetFolders, PackInUse},
     error::SettingError,
     table::{
-        ALLOW_UNVALIDATED, BACKEND_ASSETS_PATH, BACKEND_URL, CONFIG, EXAMPLES_DIR, INDEX, MAX_FILE_BYTES,
-        ROOT, SCHEMAS_DIR, STATE_DIR, TIMEOUT, TOOLS,
+        ALLOW_UNVALIDATED, BACKEND_ASSETS_PATH, BACKEND_URL, CONFIG, INDEX, MAX_FILE_BYTES, ROOT, STATE_DIR,
+        TIMEOUT, TOOLS,
     },
 };
 use crate::{
@@ -47,6 +48,8 @@ pub struct Workspace {
     pub state_dir_set_at: Location,
     pub schemas_dir: Option<PathBuf>,
     pub examples_dir: Option<PathBuf>,
+    /// The packs that these are of.
+    pub packs: Vec<PackInUse>,
     pub backend_url: Option<String>,
     pub backend_url_set_at: Location,
     /// What it was set by, for messages that ask to change it.
@@ -97,9 +100,17 @@ impl Workspace {
         if !root.is_dir() {
             return Err(given.location(&ROOT).error(SettingError::RootNotAFolder(root)));
         }
+        // Who serves the home folder has not said that the state is to lie in it: there is none then.
+        let state_dir = match given.get(&STATE_DIR)? {
+            None => default_state_dir().filter(|state| refuse_inside(&root, state).is_ok()),
+            given => given,
+        };
+        let AssetFolders { schemas_dir, examples_dir, packs } =
+            AssetFolders::decide(given, &root, state_dir.as_deref())?;
         Ok(Self {
-            schemas_dir: given.get(&SCHEMAS_DIR)?.find(&root),
-            examples_dir: given.get(&EXAMPLES_DIR)?.find(&root),
+            schemas_dir,
+            examples_dir,
+            packs,
             backend_url: given.get(&BACKEND_URL)?.filter(|url| !url.trim().is_empty()),
             backend_url_set_at: given.location(&BACKEND_URL),
             backend_url_name: given.name(&BACKEND_URL),
@@ -107,11 +118,7 @@ impl Workspace {
             allow_unvalidated: given.get(&ALLOW_UNVALIDATED)?,
             max_file_bytes: given.get(&MAX_FILE_BYTES)?,
             indexing: given.get(&INDEX)?,
-            // Who serves the home folder has not said that the state is to lie in it: there is none then.
-            state_dir: match given.get(&STATE_DIR)? {
-                None => default_state_dir().filter(|state| refuse_inside(&root, state).is_ok()),
-                given => given,
-            },
+            state_dir,
             state_dir_set_at: given.location(&STATE_DIR),
             tools_dir: given.get(&TOOLS)?,
             tools_dir_set_at: given.location(&TOOLS),
