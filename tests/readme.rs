@@ -110,7 +110,7 @@ fn every_link_in_the_documentation_has_a_target() {
 #[test]
 fn the_page_on_tools_has_every_error_code_that_a_tool_returns() {
     let page = fs::read_to_string(project().join("docs/tools.md")).expect("a page");
-    // These belong to what is not built yet: tokens and packs.
+    // These are no errors of a tool: they are about tokens and packs.
     let unused = ["UNAUTHORIZED", "ARCHIVE_TOO_LARGE", "ARCHIVE_UNSAFE", "DOWNLOAD_VERIFY_FAILED"];
     for row in pintle_contract::ERROR_TABLE.iter().filter(|row| !unused.contains(&row.name)) {
         assert!(page.contains(&format!("`{}`", row.name)), "{} is missing", row.name);

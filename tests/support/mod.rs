@@ -1,6 +1,9 @@
 //! Starts the real binary and talks to it.
 
+pub mod archives;
 pub mod http;
+pub mod https;
+pub mod packs;
 pub mod random;
 pub mod tokens;
 pub mod trace;
