@@ -174,9 +174,8 @@ fn a_pack_is_named_wherever_the_folder_of_schemas_is() {
     let (lamp, desk) = (vec![json!("lamp")], vec![json!("Lamp_Desk.json")]);
     assert_eq!(served(setup().args(["--schemas-dir", "pack:lamps"])), (lamp.clone(), desk.clone()));
     // A key in the file is no path beside the file.
-    let by_file = setup();
-    fs::write(by_file.path("root/pintle.toml"), "schemas_dir = \"pack:lamps\"\n").expect("writes");
-    assert_eq!(served(by_file), (lamp.clone(), desk.clone()));
+    let file = world.write("pintle.toml", b"schemas_dir = \"pack:lamps\"\n");
+    assert_eq!(served(setup().arg("--config").arg(file)), (lamp.clone(), desk.clone()));
     // Examples of another pack, or of none.
     let both = setup().args(["--schemas-dir", "pack:shades", "--examples-dir", "pack:lamps"]);
     assert_eq!(served(both), (vec![json!("shade")], desk));

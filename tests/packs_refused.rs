@@ -206,6 +206,9 @@ fn a_truncated_or_damaged_archive_is_refused_and_nothing_is_left() {
         damaged[1000] ^= 0x10;
         assert_refused(&world, "a wrong bit", &damaged, "DOWNLOAD_VERIFY_FAILED");
     }
+    // A part of a tar that was compressed afterwards: only the sizes in it say that something is missing.
+    let part = Tar::default().file("a.json", &content).bytes();
+    assert_refused(&world, "a part", &gz(&part[..2000]), "DOWNLOAD_VERIFY_FAILED");
     assert_refused(&world, "garbage at the end", &[&tar[..], b"garbage"].concat(), "DOWNLOAD_VERIFY_FAILED");
     let lies = ZipEntry { size: 17, ..ZipEntry::file(b"a.json", &content) };
     assert_refused(&world, "a wrong size", &Zip::default().entry(&lies).bytes(), "DOWNLOAD_VERIFY_FAILED");

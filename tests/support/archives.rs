@@ -40,9 +40,14 @@ impl Tar {
         self
     }
 
+    /// The archive, not compressed.
+    pub fn bytes(self) -> Vec<u8> {
+        self.end().0
+    }
+
     /// The archive, compressed.
     pub fn gz(self) -> Vec<u8> {
-        gz(&self.end().0)
+        gz(&self.bytes())
     }
 }
 
