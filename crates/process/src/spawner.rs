@@ -2,7 +2,10 @@
 
 use std::{
     io::{self, PipeReader},
-    os::{fd::AsFd, unix::net::UnixStream as StdUnixStream},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream as StdUnixStream,
+    },
     path::PathBuf,
     sync::{
         Arc,
@@ -82,6 +85,33 @@ impl Spawner {
         on_line: impl FnMut(&str) + Send + 'static,
         held: impl Send + 'static,
     ) -> Result<Finished, RunError> {
+        let (stdout, theirs) = io::pipe()?;
+        let finished = self.spawn(spec, Some(stdout), theirs.into(), on_line, held);
+        finished.await.unwrap_or(Err(RunError::SupervisorLost))
+    }
+
+    /// Starts a command that is talked to: its standard output is one end of a socket, and the other end is returned.
+    /// The command has to take its standard input from there, too (`0<&1` in a shell). Its process tree is killed when
+    /// the conversation is dropped.
+    pub fn converse(
+        &self,
+        spec: CommandSpec,
+        on_line: impl FnMut(&str) + Send + 'static,
+    ) -> io::Result<Conversation> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let stream = UnixStream::from_std(ours)?;
+        Ok(Conversation { stream, finished: self.spawn(spec, None, theirs.into(), on_line, ()) })
+    }
+
+    fn spawn(
+        &self,
+        spec: CommandSpec,
+        stdout: Option<PipeReader>,
+        theirs: OwnedFd,
+        on_line: impl FnMut(&str) + Send + 'static,
+        held: impl Send + 'static,
+    ) -> oneshot::Receiver<Result<Finished, RunError>> {
         let grace = u64::try_from(spec.grace.as_millis()).unwrap_or(u64::MAX);
         self.shared.longest_grace.fetch_max(grace, Ordering::Relaxed);
         let (reply, finished) = oneshot::channel();
@@ -89,12 +119,12 @@ impl Spawner {
         // A task of its own, because the kill has to continue when the caller is dropped.
         self.shared.tasks.spawn(async move {
             let mut reply = reply;
-            let outcome = shared.supervise(spec, on_line, &mut reply).await;
+            let outcome = shared.supervise(spec, stdout, theirs, on_line, &mut reply).await;
             drop(held);
             // An error is fine: the caller is gone.
             let _ = reply.send(outcome);
         });
-        finished.await.unwrap_or(Err(RunError::SupervisorLost))
+        finished
     }
 
     /// The longest grace of all commands that were run.
@@ -109,13 +139,26 @@ impl Spawner {
     }
 }
 
+/// A running command that is talked to.
+pub struct Conversation {
+    /// What the command writes, and what it reads.
+    pub stream: UnixStream,
+    finished: oneshot::Receiver<Result<Finished, RunError>>,
+}
+
+impl Conversation {
+    /// Waits until the whole process tree has ended by itself.
+    pub async fn ended(&mut self) -> Result<Finished, RunError> {
+        (&mut self.finished).await.unwrap_or(Err(RunError::SupervisorLost))
+    }
+}
+
 /// A supervisor that was requested, and the server's ends of its socket and pipes.
 struct Started {
     /// The watcher that starts it, and its id there.
     watcher: Arc<WatcherHandle>,
     id: u64,
     control: StdUnixStream,
-    stdout: PipeReader,
     stderr: PipeReader,
 }
 
@@ -123,27 +166,33 @@ impl Shared {
     async fn supervise(
         self: Arc<Self>,
         spec: CommandSpec,
+        stdout: Option<PipeReader>,
+        theirs: OwnedFd,
         on_line: impl FnMut(&str) + Send + 'static,
         reply: &mut oneshot::Sender<Result<Finished, RunError>>,
     ) -> Result<Finished, RunError> {
         let started = match self.watchers.is_ready() {
-            true => self.start(),
+            true => self.start(theirs),
             // A new watcher has to be started first, which blocks for a while.
             false => {
                 let starter = Arc::clone(&self);
-                tokio::task::spawn_blocking(move || starter.start()).await.map_err(io::Error::other)?
+                tokio::task::spawn_blocking(move || starter.start(theirs)).await.map_err(io::Error::other)?
             }
         };
-        let Started { watcher, id, control, stdout, stderr } = started?;
+        let Started { watcher, id, control, stderr } = started?;
         control.set_nonblocking(true)?;
         let (from, mut to) = UnixStream::from_std(control)?.into_split();
-        let stdout = receiver(stdout)?;
+        let stdout = stdout.map(receiver).transpose()?;
         let stderr = receiver(stderr)?;
         let mut kept = (Kept::new(spec.keep_stdout), Kept::new(spec.keep_stderr));
         let mut lines = Lines::new(on_line);
         let outputs = async {
             tokio::join!(
-                drain(stdout, |bytes| kept.0.push(bytes)),
+                async {
+                    if let Some(stdout) = stdout {
+                        drain(stdout, |bytes| kept.0.push(bytes)).await;
+                    }
+                },
                 drain(stderr, |bytes| {
                     kept.1.push(bytes);
                     lines.push(bytes);
@@ -165,14 +214,13 @@ impl Shared {
         Ok(Finished { exit, stdout: kept.0, stderr: kept.1 })
     }
 
-    /// Starts a supervisor.
-    fn start(&self) -> io::Result<Started> {
+    /// Starts a supervisor. The command gets `stdout`.
+    fn start(&self, stdout: OwnedFd) -> io::Result<Started> {
         let (control, theirs) = StdUnixStream::pair()?;
-        let (stdout, stdout_writer) = io::pipe()?;
         let (stderr, stderr_writer) = io::pipe()?;
-        let given = [theirs.as_fd(), stdout_writer.as_fd(), stderr_writer.as_fd()];
+        let given = [theirs.as_fd(), stdout.as_fd(), stderr_writer.as_fd()];
         let (watcher, id) = self.watchers.start_supervisor(given)?;
-        Ok(Started { watcher, id, control, stdout, stderr })
+        Ok(Started { watcher, id, control, stderr })
     }
 
     /// Reads a supervisor's reports to the end. Orders it to kill when the caller is gone, and lets the watcher or the server
