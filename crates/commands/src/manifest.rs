@@ -234,6 +234,8 @@ fn decide(
             },
             client_hints: ClientHints::default(),
             schema_version,
+            aliases: Vec::new(),
+            deprecated: None,
         },
         env,
         defaults: input.defaults,

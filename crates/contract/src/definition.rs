@@ -3,6 +3,10 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// The version of what clients rely on and what belongs to no single tool: error codes, defaults, timeouts, resource
+/// templates. Incremented whenever one of them changes.
+pub const SURFACE_VERSION: u32 = 1;
+
 /// The prefix of a tool id as `mcp.tool.invoke` takes it.
 pub const TOOL_ID_PREFIX: &str = "mcp.tool:";
 
@@ -69,12 +73,16 @@ pub struct ToolDefinition {
     pub client_hints: ClientHints,
     /// Incremented whenever arguments, results, errors, defaults or timing change their meaning.
     pub schema_version: u32,
+    /// Older names of the tool, which still work and are deprecated.
+    pub aliases: Vec<String>,
+    /// Since which version the tool itself is deprecated.
+    pub deprecated: Option<String>,
 }
 
 impl ToolDefinition {
     /// The definition as JSON for clients; `tooling_version` is the version and commit of the server.
     pub fn to_json(&self, tooling_version: &str) -> Value {
-        json!({
+        let mut definition = json!({
             "name": self.name,
             "title": self.title,
             "description": self.description,
@@ -87,6 +95,13 @@ impl ToolDefinition {
                 "pintle/schemaVersion": self.schema_version,
                 "pintle/toolingVersion": tooling_version,
             },
-        })
+        });
+        if !self.aliases.is_empty() {
+            definition["aliases"] = json!(self.aliases);
+        }
+        if let Some(deprecated) = &self.deprecated {
+            definition["deprecated"] = json!(deprecated);
+        }
+        definition
     }
 }

@@ -23,7 +23,9 @@ mod root_name;
 
 pub use access::{Access, ScopeError, ScopeProblem, Scopes, Verb};
 pub use canonical::{Fingerprint, canonical_json, fingerprint};
-pub use definition::{Annotations, ClientHints, TOOL_ID_PREFIX, ToolDefinition, tool_id, underscore_name};
+pub use definition::{
+    Annotations, ClientHints, SURFACE_VERSION, TOOL_ID_PREFIX, ToolDefinition, tool_id, underscore_name,
+};
 pub use deny::{DenyGlobs, DenyRules, GlobError, NOT_WRITABLE};
 pub use envelope::{ENVELOPE_SCHEMA, Meta, TOOL_IO_SCHEMA};
 pub use error::{ERROR_TABLE, ErrorCode, ErrorRow, Fault, FaultBody, Retry, Stage};

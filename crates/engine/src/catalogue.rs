@@ -1,7 +1,7 @@
 //! The tools that there are, found by either spelling of their names.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
     sync::Arc,
 };
@@ -17,7 +17,7 @@ use pintle_tool::{DynTool, Toolset};
 /// All tools of a server, sorted by name.
 pub struct Catalogue {
     tools: BTreeMap<String, Arc<Entry>>,
-    /// Underscore spellings that differ from the name.
+    /// Underscore spellings that differ from the name, and older names in both spellings.
     aliases: HashMap<String, String>,
     tooling_version: String,
 }
@@ -100,15 +100,15 @@ impl Catalogue {
         if tool.permissions().is_empty() {
             return Err(CatalogueError::NoPermissions(name));
         }
-        let alias = underscore_name(&name);
-        for spelling in [&name, &alias] {
-            if self.find(spelling).is_some() {
-                return Err(CatalogueError::NameTaken(spelling.clone()));
-            }
+        let mut spellings = BTreeSet::new();
+        for spelling in std::iter::once(&name).chain(&tool.definition().aliases) {
+            spellings.extend([spelling.clone(), underscore_name(spelling)]);
         }
-        if alias != name {
-            self.aliases.insert(alias, name.clone());
+        if let Some(taken) = spellings.iter().find(|spelling| self.find(spelling).is_some()) {
+            return Err(CatalogueError::NameTaken(taken.clone()));
         }
+        spellings.remove(&name);
+        self.aliases.extend(spellings.into_iter().map(|spelling| (spelling, name.clone())));
         self.tools.insert(name, Arc::new(Entry::new(tool, is_listed, registry)));
         Ok(())
     }

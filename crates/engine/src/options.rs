@@ -119,6 +119,8 @@ mod tests {
             annotations: Annotations::READ_ONLY,
             client_hints: ClientHints::default(),
             schema_version: 1,
+            aliases: Vec::new(),
+            deprecated: None,
         };
         timeouts.of(&Timed(definition, own)).as_secs()
     }

@@ -103,6 +103,7 @@ pub enum Command {
     Token(TokenArguments),
     Pack(PackArguments),
     Audit(AuditArguments),
+    Contract(ContractArguments),
     /// None: programs ask for a validation without one.
     Alone(AloneArguments),
 }
@@ -137,7 +138,12 @@ impl Subcommand for Command {
         );
         let program =
             with_commands::<PackArguments>(program, "pack", "Install, list or remove packs of schemas");
-        with_commands::<AuditArguments>(program, "audit", "Check an audit log")
+        let program = with_commands::<AuditArguments>(program, "audit", "Check an audit log");
+        with::<ContractArguments>(
+            program,
+            "contract",
+            "Lock the tools of a server, and show what a change breaks",
+        )
     }
 
     fn augment_subcommands_for_update(program: clap::Command) -> clap::Command {
@@ -162,6 +168,7 @@ impl FromArgMatches for Command {
             Some(("token", given)) => FromArgMatches::from_arg_matches(given).map(Self::Token),
             Some(("pack", given)) => FromArgMatches::from_arg_matches(given).map(Self::Pack),
             Some(("audit", given)) => FromArgMatches::from_arg_matches(given).map(Self::Audit),
+            Some(("contract", given)) => FromArgMatches::from_arg_matches(given).map(Self::Contract),
             _ => Err(clap::Error::new(ErrorKind::MissingSubcommand)),
         }
     }
@@ -505,4 +512,113 @@ pub enum AuditAction {
         /// The log.
         log: PathBuf,
     },
+}
+
+// What to do with a tool surface.
+#[derive(Args, Debug)]
+pub struct ContractArguments {
+    #[command(subcommand)]
+    pub action: ContractAction,
+}
+
+/// What can be done with a tool surface.
+#[derive(Debug, Subcommand)]
+pub enum ContractAction {
+    /// Print a surface as a lock: this program's, a server's, or that of a file.
+    Print {
+        /// A lock, the result of `tools/list`, another program's snapshot, or a folder with a file for each tool.
+        #[arg(value_name = "SURFACE")]
+        surface: Option<PathBuf>,
+
+        #[command(flatten)]
+        server: ServerArguments,
+    },
+    /// Compare the lock with what this program, or a server, has now.
+    Check {
+        /// The lock [default: contract.lock.json].
+        #[arg(value_name = "LOCK")]
+        lock: Option<PathBuf>,
+
+        #[command(flatten)]
+        server: ServerArguments,
+
+        #[command(flatten)]
+        format: FormatArguments,
+    },
+    /// Write the lock.
+    Accept {
+        /// The lock [default: contract.lock.json].
+        #[arg(value_name = "LOCK")]
+        lock: Option<PathBuf>,
+
+        #[command(flatten)]
+        server: ServerArguments,
+    },
+    /// Compare two surfaces, the old one first; a server may be the second.
+    Diff {
+        /// Two files, or one and --server or --url; `-` is standard input.
+        #[arg(value_name = "SURFACE", required = true, num_args = 1..=2)]
+        surfaces: Vec<PathBuf>,
+
+        #[command(flatten)]
+        server: ServerArguments,
+
+        #[command(flatten)]
+        format: FormatArguments,
+    },
+    /// Say what a client would refuse, cut or rewrite.
+    Lint {
+        /// A surface, as for `print`.
+        #[arg(value_name = "SURFACE")]
+        surface: Option<PathBuf>,
+
+        /// A client, or `all`.
+        #[arg(long, value_name = "NAME", default_value = "all")]
+        client: String,
+
+        #[command(flatten)]
+        server: ServerArguments,
+
+        #[command(flatten)]
+        format: FormatArguments,
+    },
+    /// Judge pairs of schemas that come by standard input.
+    #[command(hide = true)]
+    Judge,
+}
+
+// Which server to ask.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServerArguments {
+    /// Start this MCP server and ask it: a command with its arguments, as in a shell.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "url")]
+    pub server: Option<String>,
+
+    /// Ask the MCP server at this address.
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+
+    /// A header for --url, such as 'Authorization: Bearer TOKEN'; can be given several times.
+    #[arg(long, value_name = "NAME: VALUE", requires = "url")]
+    pub header: Vec<String>,
+}
+
+// How to show what was found.
+#[derive(Args, Clone, Debug)]
+pub struct FormatArguments {
+    /// How to show what was found.
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: ContractFormat,
+
+    /// Print JSON; the same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// How to show what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ContractFormat {
+    Table,
+    Json,
+    Sarif,
 }

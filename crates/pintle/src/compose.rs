@@ -163,6 +163,15 @@ fn compose(
     Ok(Parts { tools, resources, commands, all_names })
 }
 
+/// The tools and resources that this program has of its own.
+pub fn built_in(
+    workspace: &Workspace,
+) -> Result<(Vec<Arc<dyn DynTool>>, Vec<Arc<dyn Resources>>), StartError> {
+    let assets = load_assets(workspace)?;
+    let Parts { tools, resources, .. } = compose(workspace, &Toolsets::Auto, &Options::default(), &assets)?;
+    Ok((tools.into_iter().flat_map(|toolset| toolset.tools).collect(), resources))
+}
+
 /// The engine with all tools of the workspace; with tenants, of each of theirs.
 pub fn build_engine(
     workspace: &Workspace,

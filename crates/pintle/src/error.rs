@@ -64,6 +64,8 @@ pub enum StartError {
     NoStateForPacks,
     #[error(transparent)]
     Audit(#[from] AuditLogError),
+    #[error(transparent)]
+    Contract(#[from] ContractError),
     #[error("--scope: {0}")]
     Scope(ScopeError),
     #[error("--sub takes a name of at most 256 bytes without control characters")]
@@ -75,6 +77,27 @@ pub enum StartError {
     NoTokenId,
     #[error("INVALID_REQUEST: --kind is for symbols (add --match symbol, or leave it out)")]
     KindWithoutSymbol,
+}
+
+/// Why two surfaces cannot be compared.
+#[derive(Debug, Error)]
+pub enum ContractError {
+    #[error("there is no {}; `pintle contract accept` writes one", .0.display())]
+    NoLock(PathBuf),
+    #[error("give two surfaces (files), or one and --server or --url")]
+    TwoSurfaces,
+    #[error("give one of these: a file, --server, --url")]
+    OneSource,
+    #[error("cannot read {}: {error}", file.display())]
+    NotRead { file: PathBuf, error: io::Error },
+    #[error("{} is larger than {limit} MiB", file.display())]
+    TooLarge { file: PathBuf, limit: u64 },
+    #[error("{} is not JSON: {error}", file.display())]
+    NotJson { file: PathBuf, error: serde_json::Error },
+    #[error("{from}: {error}")]
+    Surface { from: String, error: pintle_surface::SurfaceError },
+    #[error(transparent)]
+    Server(pintle_client::ClientError),
 }
 
 /// What fits together badly: a setting with what it names.

@@ -56,6 +56,7 @@ pub fn run(rig: Option<Rig>) -> ExitCode {
         Command::Token(arguments) => commands::token::run(arguments),
         Command::Pack(arguments) => commands::pack::run(arguments),
         Command::Audit(arguments) => commands::audit::run(arguments),
+        Command::Contract(arguments) => commands::contract::run(arguments),
         Command::Alone(alone) => commands::validate::run_for_programs(alone),
     };
     let code = result.unwrap_or_else(|error| {

@@ -35,6 +35,6 @@ pub use kept::{Keep, Kept};
 #[cfg(unix)]
 pub use roles::act_as;
 #[cfg(unix)]
-pub use spawner::{Conversation, Spawner};
+pub use spawner::{Conversation, Ended, Spawner};
 #[cfg(windows)]
 pub use windows::{Spawner, act_as};

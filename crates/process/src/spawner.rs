@@ -7,10 +7,12 @@ use std::{
         unix::net::UnixStream as StdUnixStream,
     },
     path::PathBuf,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -101,7 +103,7 @@ impl Spawner {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let stream = UnixStream::from_std(ours)?;
-        Ok(Conversation { stream, finished: self.spawn(spec, None, theirs.into(), on_line, ()) })
+        Ok(Conversation { stream, ended: Ended(self.spawn(spec, None, theirs.into(), on_line, ())) })
     }
 
     fn spawn(
@@ -143,13 +145,19 @@ impl Spawner {
 pub struct Conversation {
     /// What the command writes, and what it reads.
     pub stream: UnixStream,
-    finished: oneshot::Receiver<Result<Finished, RunError>>,
+    /// Resolves when the whole process tree has ended. Dropping it kills the tree.
+    pub ended: Ended,
 }
 
-impl Conversation {
-    /// Waits until the whole process tree has ended by itself.
-    pub async fn ended(&mut self) -> Result<Finished, RunError> {
-        (&mut self.finished).await.unwrap_or(Err(RunError::SupervisorLost))
+/// The end of a command.
+pub struct Ended(oneshot::Receiver<Result<Finished, RunError>>);
+
+impl Future for Ended {
+    type Output = Result<Finished, RunError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let finished = Pin::new(&mut self.0).poll(context);
+        finished.map(|finished| finished.unwrap_or(Err(RunError::SupervisorLost)))
     }
 }
 

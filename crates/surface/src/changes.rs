@@ -53,7 +53,8 @@ enum Edit {
     /// Nothing that decides about values.
     None,
     Replace(Value),
-    Set(Vec<(String, Option<Value>)>),
+    /// Keywords, each with its old and its new value.
+    Set(Vec<(String, Option<Value>, Option<Value>)>),
     AddMember {
         name: String,
         schema: Value,
@@ -70,23 +71,50 @@ enum Edit {
 impl Change {
     /// The old schema with this change alone.
     pub(crate) fn apply(&self, old: &Value, new: &Value) -> Value {
-        let mut changed = old.clone();
-        add_definitions(&mut changed, new);
-        match (&self.edit, changed.pointer_mut(&self.node)) {
-            (Edit::Replace(value), Some(node)) => *node = value.clone(),
-            (edit, Some(Value::Object(node))) => edit.apply(node),
-            _ => return new.clone(),
-        }
-        changed
+        self.edit.made(&self.node, old, new)
+    }
+
+    /// The new schema without this change.
+    pub(crate) fn revert(&self, old: &Value, new: &Value) -> Value {
+        self.edit.inverse(&self.old).made(&self.node, new, old)
     }
 }
 
 impl Edit {
+    /// `schema` with this edit at `node`; definitions that it lacks come from `other`.
+    fn made(&self, node: &str, schema: &Value, other: &Value) -> Value {
+        let mut changed = schema.clone();
+        add_definitions(&mut changed, other);
+        match (self, changed.pointer_mut(node)) {
+            (Self::Replace(value), Some(node)) => *node = value.clone(),
+            (edit, Some(Value::Object(node))) => edit.apply(node),
+            _ => return other.clone(),
+        }
+        changed
+    }
+
+    /// The edit that undoes this one; `old` is what stood there.
+    fn inverse(&self, old: &Value) -> Self {
+        match self.clone() {
+            Self::None => Self::None,
+            Self::Replace(_) => Self::Replace(old.clone()),
+            Self::Set(keywords) => {
+                Self::Set(keywords.into_iter().map(|(keyword, old, new)| (keyword, new, old)).collect())
+            }
+            Self::AddMember { name, require, .. } => Self::RemoveMember { name, release: require },
+            Self::RemoveMember { name, release } => {
+                Self::AddMember { name, schema: old.clone(), require: release }
+            }
+            Self::Require(name) => Self::Release(name),
+            Self::Release(name) => Self::Require(name),
+        }
+    }
+
     fn apply(&self, node: &mut Map<String, Value>) {
         match self {
             Self::None | Self::Replace(_) => {}
             Self::Set(keywords) => {
-                for (keyword, value) in keywords {
+                for (keyword, _, value) in keywords {
                     match value {
                         Some(value) => node.insert(keyword.clone(), value.clone()),
                         None => node.shift_remove(keyword),
@@ -188,7 +216,7 @@ fn compare(old: &Value, new: &Value, at: &str, found: &mut Vec<Change>) {
             old: old.cloned().unwrap_or_default(),
             new: new.cloned().unwrap_or_default(),
             node: at.to_owned(),
-            edit: Edit::Set(vec![((*keyword).to_owned(), new.cloned())]),
+            edit: Edit::Set(vec![((*keyword).to_owned(), old.cloned(), new.cloned())]),
         }),
         several => {
             let of = |pick: fn(&(&str, Option<&Value>, Option<&Value>)) -> Option<Value>| -> Value {
@@ -202,7 +230,10 @@ fn compare(old: &Value, new: &Value, at: &str, found: &mut Vec<Change>) {
                 new: of(|change| change.2.cloned()),
                 node: at.to_owned(),
                 edit: Edit::Set(
-                    several.iter().map(|(keyword, _, new)| ((*keyword).to_owned(), new.cloned())).collect(),
+                    several
+                        .iter()
+                        .map(|(keyword, old, new)| ((*keyword).to_owned(), old.cloned(), new.cloned()))
+                        .collect(),
                 ),
             });
         }

@@ -106,14 +106,18 @@ impl Whole {
         }
     }
 
-    /// Judges one change, with all others left out. A witness has to show the break of the whole as well, because
-    /// another change can make up for this one.
+    /// Judges one change: with all others left out for arguments, with all others made for results, because a witness
+    /// has to be an old call, or a new result. It has to show the break of the whole as well: another change can make
+    /// up for this one.
     fn decide_alone(&self, change: &Change, pair: &SchemaPair) -> Decision {
-        let alone = decide(pair.side, &pair.old, &change.apply(&pair.old, &pair.new));
+        let SchemaPair { side, old, new } = pair;
+        let alone = match side {
+            Side::Input => decide(*side, old, &change.apply(old, new)),
+            Side::Output => decide(*side, &change.revert(old, new), new),
+        };
         let shows_whole = |witness: &Value| self.pair.as_ref().is_some_and(|whole| whole.is_witness(witness));
         match (&alone.verdict, &alone.witness) {
             (Verdict::Breaks, Some(witness)) if shows_whole(witness) => alone,
-            // An output's witness is a result of the new schema, which may need the other changes as well.
             (Verdict::Breaks, _) => match self.decision.verdict {
                 Verdict::Breaks => self.decision.clone(),
                 _ => Decision::unknown("alone it breaks, but other changes may make up for it"),

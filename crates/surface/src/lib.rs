@@ -15,6 +15,7 @@ mod members;
 mod minimize;
 mod read;
 mod rules;
+mod sarif;
 mod subschemas;
 mod surface;
 
@@ -23,4 +24,5 @@ pub use decide::{Decision, Side, Verdict, decide};
 pub use judge::{SchemaFinding, SchemaPair, judge, judge_by_structure};
 pub use read::SurfaceError;
 pub use rules::{RULES, Rule, Subject};
+pub use sarif::sarif;
 pub use surface::{LOCK_VERSION, Surface, SurfaceTool};

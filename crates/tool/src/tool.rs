@@ -81,6 +81,10 @@ pub trait Tool: Send + Sync + 'static {
     const CLIENT_HINTS: ClientHints = ClientHints { always_load: false, max_result_chars: None };
     /// Incremented with every change of meaning.
     const SCHEMA_VERSION: u32 = 1;
+    /// Older names of the tool, which still work.
+    const ALIASES: &'static [&'static str] = &[];
+    /// Since which version the tool is deprecated, such as `since 3`.
+    const DEPRECATED: Option<&'static str> = None;
     /// Whether a call may become an MCP task, whose result the client fetches later.
     const MAY_BE_TASK: bool = false;
     /// How long a call may run, if other than most tools and unless the server's settings set a timeout.
@@ -209,6 +213,8 @@ pub struct NoArguments {}
 ///     annotations: Annotations::READ_ONLY,
 ///     client_hints: ClientHints { always_load: false, max_result_chars: None },
 ///     schema_version: 1,
+///     aliases: Vec::new(),
+///     deprecated: None,
 /// }));
 /// assert!(tool.prepare(json!({})).is_ok());
 /// ```
@@ -302,6 +308,8 @@ pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
         annotations: T::ANNOTATIONS,
         client_hints: T::CLIENT_HINTS,
         schema_version: T::SCHEMA_VERSION,
+        aliases: T::ALIASES.iter().map(|alias| (*alias).to_owned()).collect(),
+        deprecated: T::DEPRECATED.map(str::to_owned),
     };
     Arc::new(Erased { tool, definition, types: PhantomData::<fn(T::Input) -> T::Output> })
 }

@@ -21,7 +21,9 @@ pub use http::{
     Authentication, HttpOptions, HttpServer, JwksOptions, JwksTokens, NotAnIssuer, Origins, OriginsError,
     ReplyStream, TokenSource, TokenVerifier, Tokens,
 };
-pub use mcp::{McpHandler, McpOptions, McpService, ResultsSetting, TaskInput, TaskStore, ToolNames};
+pub use mcp::{
+    McpHandler, McpOptions, McpService, ResultsSetting, TaskInput, TaskStore, ToolNames, instructions,
+};
 pub use outlet::{Outlet, OutletClosed};
 pub use pipe::{Pipe, PipeOptions};
 pub use standard::{

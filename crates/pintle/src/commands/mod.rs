@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod call;
+pub mod contract;
 pub mod index;
 pub mod pack;
 pub mod search;

@@ -137,6 +137,38 @@ impl Workspace {
         })
     }
 
+    /// A workspace with nothing in it and the default of every setting, for what no setting changes.
+    pub fn built_in() -> Self {
+        let root = std::env::temp_dir();
+        Self {
+            root_as_given: root.clone(),
+            root,
+            tenants: None,
+            state_dir: None,
+            state_dir_set_at: Location::default(),
+            schemas_dir: None,
+            examples_dir: None,
+            backend_url: None,
+            backend_url_set_at: Location::default(),
+            backend_url_name: String::new(),
+            backend_assets_path: BACKEND_ASSETS_PATH.default_value(),
+            allow_unvalidated: false,
+            max_file_bytes: MAX_FILE_BYTES.default_value(),
+            indexing: Indexing::ScanOnly,
+            tools_dir: None,
+            tools_dir_set_at: Location::default(),
+            tools_dir_is_found: false,
+            timeouts: Timeouts::default(),
+            timeouts_set_at: HashMap::new(),
+            config_file: PathBuf::new(),
+            own_files: Vec::new(),
+            bindings: Vec::new(),
+            denied: Arc::default(),
+            durability: Durability::Synced,
+            rig: None,
+        }
+    }
+
     /// The same for a tenant, whose root is this folder.
     pub fn of_tenant(&self, root: &Path) -> Result<Self, StartError> {
         let not_opened = |error| StartError::RootNotOpened { root: root.to_owned(), error };

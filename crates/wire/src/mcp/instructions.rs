@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 /// The instructions for a client that is shown these tools, by their canonical names: nothing is taught that is not
 /// there. Clients cut them at 2 KB.
-pub(crate) fn instructions(listed: &HashSet<&str>) -> String {
+pub fn instructions(listed: &HashSet<&str>) -> String {
     let has = |name: &str| listed.contains(name);
     let mut text = String::new();
     if has("search") || has("text.read") {

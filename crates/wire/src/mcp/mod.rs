@@ -16,6 +16,7 @@ mod tasks;
 
 pub(crate) use bridge::{Bridge, BridgedCalls, Gone, McpCall, NotTaken, ReplyTo, Taken};
 pub use handler::{McpHandler, McpOptions, ResultsSetting};
+pub use instructions::instructions;
 pub use listing::ToolNames;
 pub(crate) use message::{INITIALIZE, LISTEN, notification, response};
 pub(crate) use progress::McpProgress;

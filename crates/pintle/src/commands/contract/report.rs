@@ -1,0 +1,76 @@
+//! A comparison, shown: lines for people, JSON, or SARIF for code review tools.
+
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use pintle_surface::{Comparison, Finding, Outcome, Verdict, sarif};
+use serde_json::json;
+
+use crate::{cli::ContractFormat, output};
+
+pub fn show(comparison: &Comparison, format: ContractFormat, at: &Path) {
+    match format {
+        ContractFormat::Table => lines(comparison),
+        ContractFormat::Json => {
+            let mut shown = json!(comparison);
+            shown["outcome"] = json!(match comparison.outcome() {
+                Outcome::Passes => "passes",
+                Outcome::Fails => "fails",
+                Outcome::Unknown => "unknown",
+            });
+            output::json(&shown);
+        }
+        ContractFormat::Sarif => output::json(&sarif(comparison, &at.to_string_lossy())),
+    }
+}
+
+fn lines(comparison: &Comparison) {
+    for finding in &comparison.findings {
+        finding_lines(finding);
+    }
+    if !comparison.texts.is_empty() {
+        output::line("");
+        output::line("Texts that a model or a person reads:");
+        for text in &comparison.texts {
+            output::line(&format!("  {}{}  {}", text.tool, text.pointer, text.rule));
+        }
+    }
+    let count = |verdict: Verdict| {
+        comparison.findings.iter().filter(|finding| finding.decision.verdict == verdict).count()
+    };
+    let missing = comparison.findings.iter().filter(|finding| finding.bump_missing).count();
+    let [breaks, unknown, compatible] = [Verdict::Breaks, Verdict::Unknown, Verdict::Compatible].map(count);
+    if !comparison.findings.is_empty() || !comparison.texts.is_empty() {
+        output::line("");
+    }
+    output::line(&format!(
+        "{breaks} breaking, {unknown} unknown, {compatible} compatible, {} in texts; {missing} without the bump that they need",
+        comparison.texts.len()
+    ));
+}
+
+fn finding_lines(finding: &Finding) {
+    let (word, color) = match finding.decision.verdict {
+        Verdict::Breaks => ("breaks    ", AnsiColor::Red),
+        Verdict::Unknown => ("unknown   ", AnsiColor::Yellow),
+        Verdict::Compatible => ("compatible", AnsiColor::Green),
+    };
+    let style = Style::new().fg_color(Some(color.into()));
+    let tool = if finding.tool.is_empty() { "(all tools)" } else { &finding.tool };
+    output::Line::default()
+        .styled(style, word)
+        .text(&format!("  {tool}  {}  {}: {}", finding.pointer, finding.rule, finding.summary))
+        .print();
+    if let Some(witness) = &finding.decision.witness {
+        output::line(&format!("            witness: {witness}"));
+    }
+    if let Some(reason) = &finding.decision.reason {
+        output::line(&format!("            {reason}"));
+    }
+    if finding.bump_missing {
+        output::line(&match finding.bump {
+            Some(version) => format!("            needs schemaVersion {version}"),
+            None => "            cannot be declared by a version: keep it, or give the new tool its name as an alias".to_owned(),
+        });
+    }
+}
