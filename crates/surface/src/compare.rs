@@ -213,12 +213,9 @@ impl Comparing<'_> {
         reporting.schemas(old, new);
         reporting.annotations(old, new);
         reporting.names(name, old, new);
-        reporting.optional(
-            "/timeoutMs",
-            rules::TIMEOUT_CHANGED,
-            json!(old.timeout_ms),
-            json!(new.timeout_ms),
-        );
+        // A list of tools says nothing about timeouts.
+        let (before, after) = (old.timeout_ms.or(new.timeout_ms), new.timeout_ms.or(old.timeout_ms));
+        reporting.optional("/timeoutMs", rules::TIMEOUT_CHANGED, json!(before), json!(after));
         reporting.codes("/errorCodes", &old.error_codes, &new.error_codes);
         reporting.optional("/title", rules::TITLE_CHANGED, json!(old.title), json!(new.title));
         let (before, after) = (json!(old.description), json!(new.description));
@@ -288,7 +285,10 @@ impl Reporting<'_, '_> {
                 self.add("/outputSchema", rules::OUTPUT_SCHEMA_ADDED, Value::Null, new.clone(), decision);
             }
             (Some(old), None) => {
-                let decision = breaks_by_absence();
+                // Without a schema the result can be anything.
+                let pair = SchemaPair { side: Side::Output, old: old.clone(), new: Value::Bool(true) };
+                let judged = (self.comparing.judge)(&pair).into_iter().next();
+                let decision = judged.map_or_else(breaks_by_absence, |finding| finding.decision);
                 self.add("/outputSchema", rules::OUTPUT_SCHEMA_REMOVED, old.clone(), Value::Null, decision);
             }
             (None, None) => {}

@@ -128,17 +128,19 @@ impl Pair {
         if self.sent == self.read {
             return Decision::compatible();
         }
-        let proof = self.prove();
-        let difference = match &proof {
-            Proof::Open { difference, .. } => difference.as_ref(),
-            Proof::Covered => None,
-        };
-        if let Some(witness) = self.find_witness(difference) {
+        // A witness is often found at once, and a proof takes longer.
+        if let Some(witness) = self.find_witness(instances(&self.sent, &[&self.sent, &self.read])) {
             return Decision::breaks(witness);
         }
-        match proof {
+        match self.prove() {
             Proof::Covered => Decision::compatible(),
-            Proof::Open { reason, .. } => Decision::unknown(reason),
+            Proof::Open { reason, difference } => {
+                let values = difference.map(|difference| instances(&difference, &[&difference]));
+                match self.find_witness(values.unwrap_or_default()) {
+                    Some(witness) => Decision::breaks(witness),
+                    None => Decision::unknown(reason),
+                }
+            }
         }
     }
 
@@ -163,16 +165,9 @@ impl Pair {
         }
     }
 
-    fn find_witness(&self, difference: Option<&Value>) -> Option<Value> {
-        let from_difference =
-            difference.map(|difference| instances(difference, &[difference])).unwrap_or_default();
-        let from_sent = instances(&self.sent, &[&self.sent, &self.read]);
-        let found: Vec<Value> = from_difference
-            .into_iter()
-            .chain(from_sent)
-            .filter(|value| self.is_witness(value))
-            .take(64)
-            .collect();
+    /// The first of these values that shows a break, made small.
+    fn find_witness(&self, values: Vec<Value>) -> Option<Value> {
+        let found: Vec<Value> = values.into_iter().filter(|value| self.is_witness(value)).take(64).collect();
         let told_apart_as_given = |value: &Value| {
             self.given_sent.as_ref().is_some_and(|validator| validator.is_valid(value))
                 && self.given_read.as_ref().is_some_and(|validator| !validator.is_valid(value))

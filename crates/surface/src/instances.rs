@@ -12,7 +12,9 @@ const DEPTH: u32 = 8;
 const PROPOSALS: u32 = 6_000;
 /// How many values a single subschema proposes.
 const PROPOSALS_PER_SUBSCHEMA: usize = 24;
-/// The longest text or list that is built.
+/// The longest text that is built.
+const LONGEST_TEXT: u64 = 20_000;
+/// The longest list, and the most members, that are built.
 const LONGEST: u64 = 2_000;
 
 /// Values that may match `schema`, the simplest first. `clues` are schemas whose limits and constants are worth trying.
@@ -177,13 +179,13 @@ impl Proposals<'_> {
         for length in
             self.clues.lengths.iter().flat_map(|length| [length.saturating_sub(1), *length, length + 1])
         {
-            if length <= LONGEST {
+            if length <= LONGEST_TEXT {
                 texts.push("a".repeat(length as usize));
             }
         }
         let fit = |text: String| {
             let length = text.chars().count() as u64;
-            if longest.is_some_and(|longest| length > longest) || shortest > LONGEST {
+            if longest.is_some_and(|longest| length > longest) || shortest > LONGEST_TEXT {
                 return None;
             }
             Some(Value::String(text + &"a".repeat(shortest.saturating_sub(length) as usize)))
@@ -445,7 +447,7 @@ fn types(schema: &Map<String, Value>) -> Vec<&str> {
 }
 
 fn as_json(number: f64, whole: bool) -> Option<Value> {
-    if number.fract() == 0.0 && number.abs() < 9.0e15 {
+    if number.fract() == 0.0 && number.abs() < 9.0e18 {
         return Some(json!(number as i64));
     }
     if whole {

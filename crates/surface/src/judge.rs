@@ -1,5 +1,7 @@
 //! The changes of one schema, each with its rule and verdict.
 
+use std::time::Instant;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -40,7 +42,8 @@ pub struct SchemaFinding {
 }
 
 /// Judges a pair by the algebra of schemas. This can take long for hostile schemas, so callers bound it from outside.
-pub fn judge(pair: &SchemaPair) -> Vec<SchemaFinding> {
+/// After `deadline` changes are no longer judged alone.
+pub fn judge(pair: &SchemaPair, deadline: Instant) -> Vec<SchemaFinding> {
     let whole = Whole::decide(pair);
     let found = changes(&pair.old, &pair.new);
     let about_values = found.iter().filter(|change| is_about_values(change)).count();
@@ -51,7 +54,7 @@ pub fn judge(pair: &SchemaPair) -> Vec<SchemaFinding> {
                 _ if !is_about_values(change) => Decision::compatible(),
                 Decision { verdict: Verdict::Compatible, .. } => Decision::compatible(),
                 decision if about_values == 1 => decision.clone(),
-                _ if about_values > JUDGED_ALONE => whole.decision.clone(),
+                decision if about_values > JUDGED_ALONE || Instant::now() > deadline => decision.clone(),
                 _ => whole.decide_alone(change, pair),
             };
             finding(change, pair, decision, &whole)
@@ -117,12 +120,14 @@ impl Whole {
         };
         let shows_whole = |witness: &Value| self.pair.as_ref().is_some_and(|whole| whole.is_witness(witness));
         match (&alone.verdict, &alone.witness) {
+            (Verdict::Compatible, _) => alone,
             (Verdict::Breaks, Some(witness)) if shows_whole(witness) => alone,
-            (Verdict::Breaks, _) => match self.decision.verdict {
-                Verdict::Breaks => self.decision.clone(),
-                _ => Decision::unknown("alone it breaks, but other changes may make up for it"),
-            },
-            _ => alone,
+            // The whole breaks, and this change cannot be told apart from the others.
+            _ if self.decision.verdict == Verdict::Breaks => self.decision.clone(),
+            (Verdict::Breaks, _) => {
+                Decision::unknown("alone it breaks, but other changes may make up for it")
+            }
+            (Verdict::Unknown, _) => alone,
         }
     }
 

@@ -26,7 +26,7 @@ pub fn built_in_surface() -> Result<Surface, StartError> {
         instructions: Some(pintle_wire::instructions(&names)),
         error_codes: error_codes(),
         defaults: defaults(),
-        timeouts: BTreeMap::from([("general".to_owned(), json!(Timeouts::DEFAULT.as_millis() as u64))]),
+        timeouts: BTreeMap::new(),
         resource_templates: templates
             .map(|(template, scheme)| (template.to_owned(), json!({ "name": scheme })))
             .collect(),
@@ -40,6 +40,10 @@ fn surface_tool(tool: &Arc<dyn DynTool>) -> SurfaceTool {
         Value::Object(annotations) => annotations.into_iter().collect(),
         _ => BTreeMap::new(),
     };
+    let timeout = match tool.timeout() {
+        Some(ToolTimeout::Default(timeout) | ToolTimeout::Set(timeout)) => timeout,
+        None => Timeouts::DEFAULT,
+    };
     SurfaceTool {
         listed_name: None,
         title: Some(definition.title.clone()),
@@ -50,9 +54,7 @@ fn surface_tool(tool: &Arc<dyn DynTool>) -> SurfaceTool {
         schema_version: u64::from(definition.schema_version),
         aliases: definition.aliases.iter().cloned().collect(),
         deprecated: definition.deprecated.clone(),
-        timeout_ms: tool.timeout().map(|timeout| match timeout {
-            ToolTimeout::Default(timeout) | ToolTimeout::Set(timeout) => timeout.as_millis() as u64,
-        }),
+        timeout_ms: Some(timeout.as_millis() as u64),
         error_codes: BTreeSet::new(),
     }
 }

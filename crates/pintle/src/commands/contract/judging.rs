@@ -20,6 +20,8 @@ use crate::error::StartError;
 
 /// How long one pair may take.
 const PAIR_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long the changes of one pair are judged alone.
+const ALONE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a worker may need to start and to read what it is given, besides judging.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long all pairs together may take. What is left then is judged by its structure alone.
@@ -112,7 +114,7 @@ pub fn run_worker() -> Result<ExitCode, StartError> {
     let (send, judged) = mpsc::channel();
     let judging = move || {
         for pair in &pairs {
-            if send.send(judge(pair)).is_err() {
+            if send.send(judge(pair, Instant::now() + ALONE_TIMEOUT)).is_err() {
                 return;
             }
         }

@@ -1,6 +1,6 @@
 //! A comparison, shown: lines for people, JSON, or SARIF for code review tools.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use anstyle::{AnsiColor, Style};
 use pintle_surface::{Comparison, Finding, Outcome, Verdict, sarif};
@@ -30,9 +30,14 @@ fn lines(comparison: &Comparison) {
     }
     if !comparison.texts.is_empty() {
         output::line("");
-        output::line("Texts that a model or a person reads:");
+        output::line("Texts that a model or a person reads, by tool (--json has each of them):");
+        let mut by_tool: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
         for text in &comparison.texts {
-            output::line(&format!("  {}{}  {}", text.tool, text.pointer, text.rule));
+            *by_tool.entry(&text.tool).or_default().entry(text.rule).or_default() += 1;
+        }
+        for (tool, rules) in by_tool {
+            let counts: Vec<_> = rules.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
+            output::line(&format!("  {}: {}", shown_tool(tool), counts.join(", ")));
         }
     }
     let count = |verdict: Verdict| {
@@ -49,6 +54,10 @@ fn lines(comparison: &Comparison) {
     ));
 }
 
+fn shown_tool(tool: &str) -> &str {
+    if tool.is_empty() { "(all tools)" } else { tool }
+}
+
 fn finding_lines(finding: &Finding) {
     let (word, color) = match finding.decision.verdict {
         Verdict::Breaks => ("breaks    ", AnsiColor::Red),
@@ -56,7 +65,7 @@ fn finding_lines(finding: &Finding) {
         Verdict::Compatible => ("compatible", AnsiColor::Green),
     };
     let style = Style::new().fg_color(Some(color.into()));
-    let tool = if finding.tool.is_empty() { "(all tools)" } else { &finding.tool };
+    let tool = shown_tool(&finding.tool);
     output::Line::default()
         .styled(style, word)
         .text(&format!("  {tool}  {}  {}: {}", finding.pointer, finding.rule, finding.summary))
@@ -66,6 +75,9 @@ fn finding_lines(finding: &Finding) {
     }
     if let Some(reason) = &finding.decision.reason {
         output::line(&format!("            {reason}"));
+    }
+    if let (false, Some(version)) = (finding.bump_missing, finding.bump) {
+        output::line(&format!("            declared: schemaVersion is {version} or higher"));
     }
     if finding.bump_missing {
         output::line(&match finding.bump {
