@@ -1,5 +1,6 @@
 //! Where the subschemas of a JSON Schema are.
 
+use pintle_contract::pointer_segment;
 use serde_json::Value;
 
 /// What a subschema says about the value that its parent describes.
@@ -48,16 +49,50 @@ const KEYWORDS: &[(&str, Shape, Position)] = &[
     ("definitions", Shape::Map, Position::Definition),
 ];
 
+/// Where a direct subschema stands: the keyword, and within that a member or an element.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    keyword: &'static str,
+    inside: Inside<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Inside<'a> {
+    Nothing,
+    Member(&'a str),
+    Element(usize),
+}
+
+impl Place<'_> {
+    /// The JSON pointer of the subschema, given that of the schema.
+    pub(crate) fn pointer(self, schema: &str) -> String {
+        let keyword = self.keyword;
+        match self.inside {
+            Inside::Nothing => format!("{schema}/{keyword}"),
+            Inside::Member(name) => format!("{schema}/{keyword}/{}", pointer_segment(name)),
+            Inside::Element(index) => format!("{schema}/{keyword}/{index}"),
+        }
+    }
+}
+
 /// Visits the direct subschemas of a schema.
 pub(crate) fn for_each<'a>(schema: &'a Value, visit: &mut dyn FnMut(&'a Value, Position)) {
+    for_each_placed(schema, &mut |subschema, position, _| visit(subschema, position));
+}
+
+/// Visits the direct subschemas of a schema, and says where they stand.
+pub(crate) fn for_each_placed<'a>(schema: &'a Value, visit: &mut dyn FnMut(&'a Value, Position, Place<'a>)) {
     let Value::Object(schema) = schema else { return };
     for (keyword, shape, position) in KEYWORDS {
+        let mut visit = |value, inside| visit(value, *position, Place { keyword, inside });
         match (shape, schema.get(*keyword)) {
-            (Shape::Map, Some(Value::Object(map))) => map.values().for_each(|value| visit(value, *position)),
-            (Shape::OneOrList, Some(Value::Array(list))) => {
-                list.iter().for_each(|value| visit(value, *position));
+            (Shape::Map, Some(Value::Object(map))) => {
+                map.iter().for_each(|(name, value)| visit(value, Inside::Member(name)));
             }
-            (Shape::One | Shape::OneOrList, Some(one)) => visit(one, *position),
+            (Shape::OneOrList, Some(Value::Array(list))) => {
+                list.iter().enumerate().for_each(|(index, value)| visit(value, Inside::Element(index)));
+            }
+            (Shape::One | Shape::OneOrList, Some(one)) => visit(one, Inside::Nothing),
             _ => {}
         }
     }
