@@ -15,6 +15,7 @@ mod commands;
 mod commands_end;
 mod commands_examples;
 mod commands_reload;
+mod contract;
 mod conversations;
 mod crash;
 mod deny;

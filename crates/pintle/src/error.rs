@@ -97,6 +97,8 @@ pub enum ContractError {
     #[error("{from}: {error}")]
     Surface { from: String, error: pintle_surface::SurfaceError },
     #[error(transparent)]
+    Client(pintle_surface::UnknownClient),
+    #[error(transparent)]
     Server(pintle_client::ClientError),
 }
 

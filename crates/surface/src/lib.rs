@@ -32,5 +32,5 @@ pub use judge::{SchemaFinding, SchemaPair, judge, judge_by_structure};
 pub use lint::{LintFinding, lint};
 pub use read::SurfaceError;
 pub use rules::{RULES, Rule, Subject};
-pub use sarif::sarif;
+pub use sarif::{lint_sarif, sarif};
 pub use surface::{LOCK_VERSION, Surface, SurfaceTool};

@@ -18,6 +18,11 @@ pub enum SurfaceError {
     /// A tool has no name.
     #[error("tool number {0} has no name")]
     NoName(usize),
+    /// The snapshot keeps hashes of schemas and not the schemas.
+    #[error(
+        "the snapshot has hashes of schemas and not the schemas, so nothing can be compared: write one with `pintle contract accept`"
+    )]
+    HashesOnly,
     /// Two tools have one name.
     #[error("two tools are named {0:?}")]
     TwoTools(String),
@@ -100,6 +105,13 @@ fn read_tool(key: Option<&str>, tool: &Value, index: usize) -> Result<(String, S
         .filter_map(|key| tool.get(key))
         .find(|inner| input_schema(inner).is_some());
     let tool = inner.unwrap_or(tool);
+    let is_hash = |name: &String| {
+        let name = name.to_ascii_lowercase();
+        ["hash", "digest", "sha256", "fingerprint"].iter().any(|word| name.contains(word))
+    };
+    if input_schema(tool).is_none() && tool.as_object().is_some_and(|tool| tool.keys().any(is_hash)) {
+        return Err(SurfaceError::HashesOnly);
+    }
     let meta = |name: &str| tool.get("_meta").and_then(|meta| meta.get(name));
     let listed = tool.get("name").and_then(Value::as_str).or(key).ok_or(SurfaceError::NoName(index))?;
     let stable = meta("pintle/name").and_then(Value::as_str).unwrap_or(listed).to_owned();

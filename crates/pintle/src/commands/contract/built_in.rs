@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use pintle_contract::{ERROR_TABLE, Retry, SURFACE_VERSION};
+use pintle_contract::{ERROR_TABLE, Retry, SURFACE_VERSION, underscore_name};
 use pintle_engine::Timeouts;
 use pintle_surface::{Surface, SurfaceTool};
 use pintle_tool::{DynTool, ToolTimeout};
@@ -45,7 +45,7 @@ fn surface_tool(tool: &Arc<dyn DynTool>) -> SurfaceTool {
         None => Timeouts::DEFAULT,
     };
     SurfaceTool {
-        listed_name: None,
+        listed_name: Some(underscore_name(&definition.name)).filter(|listed| *listed != definition.name),
         title: Some(definition.title.clone()),
         description: Some(definition.description.clone()),
         input_schema: definition.input_schema.clone(),

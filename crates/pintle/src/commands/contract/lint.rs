@@ -1,12 +1,45 @@
-//! What clients make of a surface.
+//! What clients would refuse, cut or rewrite of a surface.
 
 use std::process::ExitCode;
 
-use pintle_surface::Surface;
+use anstyle::{AnsiColor, Style};
+use pintle_surface::{CLIENTS, Client, LintFinding, Severity, Surface, client_named, lint, lint_sarif};
+use serde_json::json;
 
-use crate::{cli::ContractFormat, error::StartError, output};
+use crate::{
+    cli::ContractFormat,
+    error::{ContractError, StartError},
+    output,
+};
 
-pub fn run(_surface: &Surface, _client: &str, _format: ContractFormat) -> Result<ExitCode, StartError> {
-    output::line("");
-    Ok(ExitCode::SUCCESS)
+/// Exit code 1 if a client would refuse something.
+pub fn run(surface: &Surface, client: &str, format: ContractFormat) -> Result<ExitCode, StartError> {
+    let clients: Vec<&Client> = match client {
+        "all" => CLIENTS.iter().collect(),
+        name => vec![client_named(name).map_err(ContractError::Client)?],
+    };
+    let findings: Vec<LintFinding> = clients.iter().flat_map(|client| lint(surface, client)).collect();
+    match format {
+        ContractFormat::Table => lines(&findings, clients.len()),
+        ContractFormat::Json => output::json(&json!({ "findings": findings })),
+        ContractFormat::Sarif => output::json(&lint_sarif(&findings)),
+    }
+    let is_refused = findings.iter().any(|finding| finding.severity == Severity::Error);
+    Ok(ExitCode::from(u8::from(is_refused)))
+}
+
+fn lines(findings: &[LintFinding], clients: usize) {
+    for finding in findings {
+        let (word, color) = match finding.severity {
+            Severity::Error => ("error  ", AnsiColor::Red),
+            Severity::Warning => ("warning", AnsiColor::Yellow),
+        };
+        let LintFinding { client, tool, pointer, rule, message, .. } = finding;
+        output::Line::default()
+            .styled(Style::new().fg_color(Some(color.into())), word)
+            .text(&format!("  {client}  {tool}{pointer}  {rule}: {message}"))
+            .print();
+    }
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    output::line(&format!("{clients} clients: {errors} errors, {} warnings", findings.len() - errors));
 }

@@ -1,0 +1,450 @@
+//! `pintle contract`: verdicts, witnesses, locks, and what hostile surfaces and servers do to it.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{Setup, pintle, run};
+
+/// A folder for surfaces.
+struct Surfaces(TempDir);
+
+impl Surfaces {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn write(&self, name: &str, surface: &Value) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, surface.to_string()).expect("writes");
+        path
+    }
+
+    /// Compares two surfaces. Returns the exit code and what was printed.
+    fn diff(&self, old: &Value, new: &Value) -> (i32, Value) {
+        let (old, new) = (self.write("old.json", old), self.write("new.json", new));
+        contract(&["diff".as_ref(), &old, &new, "--json".as_ref()])
+    }
+}
+
+fn contract(arguments: &[&Path]) -> (i32, Value) {
+    let (code, output, errors) = run(pintle().arg("contract").args(arguments), b"");
+    let printed = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}{errors}"));
+    (code.expect("an exit code"), printed)
+}
+
+/// The exit code and the message of a call that is refused.
+fn refused(arguments: &[&str]) -> (i32, String) {
+    let (code, output, errors) = run(pintle().arg("contract").args(arguments), b"");
+    assert_eq!(output, "");
+    (code.expect("an exit code"), errors)
+}
+
+fn tool(name: &str, input: Value) -> Value {
+    json!({"name": name, "inputSchema": input})
+}
+
+fn tools(tools: &[Value]) -> Value {
+    json!({ "tools": tools })
+}
+
+fn findings<'a>(printed: &'a Value, tool: &str) -> Vec<&'a Value> {
+    let all = ["findings", "texts"].into_iter().flat_map(|list| printed[list].as_array().expect("a list"));
+    all.filter(|finding| finding["tool"] == tool).collect()
+}
+
+fn pairs() -> Vec<Value> {
+    let text = include_str!("contract/pairs.json");
+    serde_json::from_str::<Vec<Value>>(text).expect("pairs")
+}
+
+fn accepts(schema: &Value, value: &Value) -> bool {
+    let validator = jsonschema::options().should_validate_formats(false).build(schema).expect("a schema");
+    validator.is_valid(value)
+}
+
+#[test]
+fn each_pair_of_schemas_has_the_verdict_that_the_rules_require() {
+    let pairs = pairs();
+    assert!(pairs.len() >= 60);
+    let surface = |version: &str| {
+        let of = |pair: &Value| {
+            let mut tool = tool(pair["name"].as_str().expect("a name"), json!({"type": "object"}));
+            let side = if pair["side"] == "input" { "inputSchema" } else { "outputSchema" };
+            tool[side] = pair[version].clone();
+            tool
+        };
+        tools(&pairs.iter().map(of).collect::<Vec<_>>())
+    };
+    let (code, printed) = Surfaces::new().diff(&surface("old"), &surface("new"));
+    assert_eq!(code, 1);
+    for pair in &pairs {
+        let name = pair["name"].as_str().expect("a name");
+        let found = findings(&printed, name);
+        assert!(!found.is_empty(), "{name}: nothing was found");
+        for finding in found {
+            assert_eq!(finding["verdict"], pair["verdict"], "{name}: {finding}");
+            assert_eq!(finding["rule"], pair["rule"], "{name}: {finding}");
+            assert_eq!(!finding["bump"].is_null(), pair["bump"] == true, "{name}: {finding}");
+            assert_eq!(finding.get("witness").is_some(), pair["verdict"] == "breaks", "{name}: {finding}");
+            let Some(witness) = finding.get("witness") else { continue };
+            let (accepted, rejected) = match pair["side"] == "input" {
+                true => (&pair["old"], &pair["new"]),
+                false => (&pair["new"], &pair["old"]),
+            };
+            assert!(accepts(accepted, witness), "{name}: {witness} is not accepted");
+            assert!(!accepts(rejected, witness), "{name}: {witness} is not rejected");
+        }
+    }
+}
+
+#[test]
+fn the_exit_code_says_whether_something_breaks_whether_a_bump_is_missing_and_whether_it_is_known() {
+    let surfaces = Surfaces::new();
+    let versioned = |version: u64, input: Value| {
+        let mut tool = tool("t", input);
+        tool["schemaVersion"] = json!(version);
+        tools(&[tool])
+    };
+    let text = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let number = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    let defaulted = json!({"type": "object", "properties": {"a": {"type": "string", "default": "x"}}});
+    let formatted = json!({"type": "object", "properties": {"a": {"type": "string", "format": "uri"}}});
+    let code = |old: &Value, new: &Value| surfaces.diff(old, new).0;
+    assert_eq!(code(&versioned(1, text.clone()), &versioned(1, text.clone())), 0);
+    assert_eq!(code(&versioned(1, text.clone()), &versioned(1, number.clone())), 1, "a break");
+    assert_eq!(code(&versioned(1, text.clone()), &versioned(2, number.clone())), 0, "a declared break");
+    assert_eq!(code(&versioned(1, text.clone()), &versioned(1, defaulted.clone())), 1, "a missing bump");
+    assert_eq!(code(&versioned(1, text.clone()), &versioned(2, defaulted)), 0);
+    assert_eq!(code(&versioned(1, text.clone()), &versioned(1, formatted)), 2, "unknown");
+    assert_eq!(code(&versioned(2, text.clone()), &versioned(1, text.clone())), 1, "a version that falls");
+    assert_eq!(code(&versioned(1, text.clone()), &tools(&[])), 1, "a tool that is gone");
+    assert_eq!(
+        code(&tools(&[tool("t", text.clone())]), &tools(&[tool("t", number)])),
+        1,
+        "no version at all"
+    );
+}
+
+#[test]
+fn a_finding_names_tool_pointer_rule_values_and_the_version_to_write() {
+    let old = json!({"tools": [{"name": "t", "schemaVersion": 4, "inputSchema": {"type": "object", "properties": {"a/b": {"type": "string"}}}}]});
+    let new = json!({"tools": [{"name": "t", "schemaVersion": 4, "inputSchema": {"type": "object", "properties": {"a/b": {"type": "string", "maxLength": 2}}}}]});
+    let (_, printed) = Surfaces::new().diff(&old, &new);
+    let finding = &printed["findings"][0];
+    assert_eq!(finding["tool"], "t");
+    assert_eq!(finding["pointer"], "/inputSchema/properties/a~1b/maxLength");
+    assert_eq!(finding["rule"], "argument-narrowed");
+    assert_eq!((&finding["old"], &finding["new"]), (&Value::Null, &json!(2)));
+    assert_eq!(finding["bump"], 5);
+    assert_eq!(finding["verdict"], "breaks");
+    assert_eq!(finding["witness"], json!({"a/b": "aaa"}));
+}
+
+#[test]
+fn an_alias_keeps_the_old_name_and_its_removal_is_reported() {
+    let surfaces = Surfaces::new();
+    let old = tools(&[tool("old_name", json!({"type": "object"}))]);
+    let renamed = json!({"tools": [{"name": "new_name", "schemaVersion": 1, "aliases": ["old_name"], "inputSchema": {"type": "object"}}]});
+    let removed =
+        json!({"tools": [{"name": "new_name", "schemaVersion": 1, "inputSchema": {"type": "object"}}]});
+    let (code, printed) = surfaces.diff(&old, &renamed);
+    assert_eq!((code, &findings(&printed, "new_name")[0]["rule"]), (0, &json!("tool-renamed")));
+    let (code, printed) = surfaces.diff(&renamed, &removed);
+    let found = findings(&printed, "new_name");
+    assert_eq!(
+        (code, &found[0]["rule"], &found[0]["verdict"]),
+        (1, &json!("alias-removed"), &json!("breaks"))
+    );
+    let (code, _) = surfaces.diff(&old, &removed);
+    assert_eq!(code, 1, "without the alias the tool is gone");
+}
+
+#[test]
+fn what_no_schema_says_is_reported_too() {
+    let with = |extra: Value| {
+        let mut tool = tool("t", json!({"type": "object"}));
+        tool.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        json!({"tools": [tool], "errorCodes": {"A": {"http": 400}}, "instructions": "before"})
+    };
+    let before = json!({"annotations": {"readOnlyHint": true}, "timeoutMs": 1000, "description": "before"});
+    let after = json!({"annotations": {"readOnlyHint": false}, "timeoutMs": 2000, "description": "after"});
+    let mut new = with(after);
+    new["errorCodes"] = json!({"B": {"http": 400}});
+    new["instructions"] = json!("after");
+    let (code, printed) = Surfaces::new().diff(&with(before), &new);
+    let rules = |list: &str| -> Vec<&str> {
+        let found = printed[list].as_array().expect("a list").iter();
+        let mut rules: Vec<&str> = found.map(|finding| finding["rule"].as_str().expect("a rule")).collect();
+        rules.sort_unstable();
+        rules
+    };
+    assert_eq!(code, 1);
+    let expected = ["annotation-flipped", "error-code-added", "error-code-removed", "timeout-changed"];
+    assert_eq!(rules("findings"), expected);
+    assert_eq!(rules("texts"), ["description-changed", "instructions-changed"]);
+}
+
+#[test]
+fn lists_and_snapshots_of_other_programs_are_read() {
+    let surfaces = Surfaces::new();
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let named = json!({"name": "t", "inputSchema": schema});
+    let same = [
+        json!([named]),
+        json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [named]}}),
+        json!({"snapshotVersion": "1.0.0", "tools": {"t": {"description": "", "inputSchema": schema}}}),
+        json!({"mcpdiffVersion": "1", "tools": [named]}),
+        json!({"version": "2.1.0", "capabilities": {"tools": [named]}}),
+    ];
+    for other in same {
+        let (code, printed) = surfaces.diff(&tools(&[named.clone()]), &other);
+        assert_eq!((code, &printed["findings"]), (0, &json!([])), "{other}");
+    }
+    let folder = surfaces.0.path().join("snaps");
+    fs::create_dir(&folder).expect("a folder");
+    fs::write(folder.join("t.snap"), named.to_string()).expect("writes");
+    let list = surfaces.write("list.json", &tools(&[named]));
+    let (code, printed) = contract(&["diff".as_ref(), &list, &folder, "--json".as_ref()]);
+    assert_eq!((code, &printed["findings"]), (0, &json!([])));
+}
+
+#[test]
+fn what_is_no_surface_is_refused_with_what_to_give_instead() {
+    let surfaces = Surfaces::new();
+    let good = surfaces.write("good.json", &tools(&[]));
+    let good = good.to_str().expect("text");
+    let bad = surfaces.write("bad.json", &json!({"a": 1}));
+    let hashes = surfaces.write("hashes.json", &json!({"tools": {"t": {"inputSchemaHash": "sha256:00"}}}));
+    let broken = surfaces.0.path().join("broken.json");
+    fs::write(&broken, "{\"tools\": [").expect("writes");
+    for (file, message) in [
+        (bad.as_path(), "no list of tools"),
+        (hashes.as_path(), "hashes"),
+        (broken.as_path(), "is not JSON"),
+        (Path::new("/nowhere.json"), "cannot read /nowhere.json"),
+    ] {
+        let (code, errors) = refused(&["diff", good, file.to_str().expect("text")]);
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.contains(message), "{errors}");
+    }
+    let (code, errors) = refused(&["diff", good]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("--server or --url"), "{errors}");
+}
+
+#[test]
+fn the_surface_before_names_and_outline_changed_has_every_bump_and_nothing_else_breaks() {
+    let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/surface/before.json");
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contract.lock.json");
+    let (code, printed) = contract(&["diff".as_ref(), &before, &lock, "--json".as_ref()]);
+    assert_eq!(code, 0, "{printed}");
+    let breaking: Vec<(&str, &str)> = printed["findings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|finding| finding["verdict"] != "compatible")
+        .map(|finding| {
+            assert_eq!(finding["bump_missing"], false, "{finding}");
+            (finding["tool"].as_str().expect("a name"), finding["verdict"].as_str().expect("a verdict"))
+        })
+        .collect();
+    assert!(
+        breaking.iter().all(|finding| matches!(finding, ("search" | "show_file", "breaks"))),
+        "{breaking:?}"
+    );
+}
+
+#[test]
+fn the_lock_of_the_project_is_what_the_program_has() {
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contract.lock.json");
+    let (code, output, errors) = run(pintle().args(["contract", "print"]), b"");
+    assert_eq!(code, Some(0), "{errors}");
+    let present = fs::read_to_string(lock).expect("a lock");
+    assert_eq!(
+        present, output,
+        "the surface changed: bump the versions that `pintle contract check` names, then `pintle contract accept`"
+    );
+}
+
+#[test]
+fn accept_writes_the_lock_and_check_passes_then() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let here =
+        |arguments: &[&str]| run(pintle().current_dir(folder.path()).arg("contract").args(arguments), b"");
+    let (code, _, errors) = here(&["check"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("pintle contract accept"), "{errors}");
+    assert_eq!(here(&["accept"]).0, Some(0));
+    let (code, output, _) = here(&["check"]);
+    assert_eq!(code, Some(0), "{output}");
+    let lock = folder.path().join("contract.lock.json");
+    let mut changed: Value = serde_json::from_slice(&fs::read(&lock).expect("a lock")).expect("JSON");
+    let tool = &mut changed["tools"][0];
+    tool["inputSchema"]["properties"]["gone"] = json!({"type": "string"});
+    fs::write(&lock, changed.to_string()).expect("writes");
+    let (code, output, _) = here(&["check"]);
+    assert_eq!(code, Some(1));
+    assert!(output.contains("argument-removed") && output.contains("needs schemaVersion"), "{output}");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing is left beside the lock");
+}
+
+#[test]
+fn a_lock_is_the_same_whatever_the_configuration_and_the_environment() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("pintle.toml"), "toolsets = [\"files\"]\n[timeouts]\ndefault = \"1s\"\n")
+        .expect("writes");
+    let (_, plain, _) = run(pintle().args(["contract", "print"]), b"");
+    let (code, configured, errors) =
+        run(pintle().current_dir(folder.path()).env("PINTLE_RUNNING", "1").args(["contract", "print"]), b"");
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(plain == configured);
+}
+
+#[test]
+fn any_server_on_standard_input_and_output_or_http_can_be_asked() {
+    let surfaces = Surfaces::new();
+    let root = surfaces.0.path().join("root");
+    fs::create_dir(&root).expect("a folder");
+    let command = format!("{} serve --root '{}'", env!("CARGO_BIN_EXE_pintle"), root.display());
+    let (code, output, errors) = run(pintle().args(["contract", "print", "--server", &command]), b"");
+    assert_eq!(code, Some(0), "{errors}");
+    let printed: Value = serde_json::from_str(&output).expect("JSON");
+    assert!(printed["tools"].as_array().expect("tools").iter().any(|tool| tool["name"] == "text.read"));
+
+    let server = Setup::new().with_local_tokens().start();
+    let url = format!("http://{}/mcp", server.address());
+    let (code, errors) = refused(&["print", "--url", &url]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("401") && errors.contains("--header"), "{errors}");
+}
+
+#[test]
+fn a_server_that_never_answers_ends_or_talks_without_end_is_a_clear_error() {
+    let endless = r#"while :; do echo '{"jsonrpc":"2.0","method":"notifications/message"}'; done"#;
+    for (command, message) in [
+        ("exit 3", "ended before it answered `initialize`"),
+        ("echo oops >&2; exit 1", "it wrote: oops"),
+        ("/nowhere/at-all", "ended before it answered"),
+        (endless, "other messages instead of an answer"),
+        ("tr '\\0' a < /dev/zero", "more than 32 MiB"),
+    ] {
+        let (code, errors) = refused(&["print", "--server", command]);
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.contains(message), "{command}: {errors}");
+    }
+}
+
+#[test]
+fn a_server_over_http_that_sends_nonsense_is_a_clear_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let answers = std::thread::spawn(move || {
+        for body in ["not json", "{}", "data: 5\n\n"] {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).expect("a request");
+            let kind = if body.starts_with("data") { "text/event-stream" } else { "application/json" };
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(format!("{head}{body}").as_bytes()).expect("writes");
+        }
+    });
+    for _ in 0..3 {
+        let (code, errors) = refused(&["print", "--url", &url]);
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.contains("is not one of MCP"), "{errors}");
+    }
+    answers.join().expect("no panic");
+}
+
+#[test]
+fn hostile_schemas_are_decided_or_unknown_and_the_others_are_still_judged() {
+    let plain = |limit: u64| {
+        tool("plain", json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": limit}}}))
+    };
+    let mut deep = json!({"type": "string"});
+    for _ in 0..60 {
+        deep = json!({"type": "object", "properties": {"a": deep}, "required": ["a"]});
+    }
+    let recursive = |kind: &str| {
+        json!({"$defs": {"A": {"anyOf": [{"type": kind}, {"$ref": "#/$defs/B"}]},
+            "B": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/B"}}}},
+            "type": "object", "properties": {"x": {"$ref": "#/$defs/B"}}})
+    };
+    let wide = |count: usize| {
+        let members: serde_json::Map<_, _> = (0..count)
+            .map(|index| (format!("member{index}"), json!({"type": ["string", "null"], "minLength": index})))
+            .collect();
+        json!({"type": "object", "properties": members})
+    };
+    let exploding = |end: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": format!("^(a+)+(b?){{40}}(c|c|c)*{end}$")}}});
+    let unions = |kind: &str| {
+        let branch = |index: usize| json!({"type": "object", "properties": {format!("k{index}"): {"type": kind}}, "minProperties": 1});
+        let level: Vec<Value> = (0..30).map(branch).collect();
+        json!({"type": "object", "properties": {"a": {"oneOf": level, "anyOf": level}}})
+    };
+    let surface = |limit: u64, deep: &Value, kind: &str, count: usize, end: &str| {
+        tools(&[
+            tool("deep", deep.clone()),
+            tool("exploding", exploding(end)),
+            plain(limit),
+            tool("recursive", recursive(kind)),
+            tool("unions", unions(kind)),
+            tool("wide", wide(count)),
+        ])
+    };
+    let mut deeper = deep.clone();
+    deeper["properties"]["a"]["maxProperties"] = json!(5);
+    let begun = Instant::now();
+    let (_, printed) = Surfaces::new()
+        .diff(&surface(0, &deep, "string", 400, "x"), &surface(1, &deeper, "integer", 300, "y"));
+    println!("{:?}", begun.elapsed());
+    for name in ["deep", "exploding", "recursive", "unions", "wide"] {
+        let found = findings(&printed, name);
+        assert!(!found.is_empty(), "{name} is silent");
+        println!("{name}: {} findings, the first {}", found.len(), found[0]["verdict"]);
+    }
+    assert_eq!(findings(&printed, "plain")[0]["witness"], json!({"a": 0}));
+}
+
+#[test]
+fn sarif_has_the_findings_with_their_rules() {
+    let surfaces = Surfaces::new();
+    let old = surfaces.write("old.json", &tools(&[tool("t", json!({"type": "object"}))]));
+    let new = surfaces.write("new.json", &tools(&[]));
+    let (code, printed) = contract(&["diff".as_ref(), &old, &new, "--format".as_ref(), "sarif".as_ref()]);
+    assert_eq!(code, 1);
+    let result = &printed["runs"][0]["results"][0];
+    assert_eq!(
+        (&printed["version"], &result["ruleId"], &result["level"]),
+        (&json!("2.1.0"), &json!("tool-removed"), &json!("error"))
+    );
+    let rules = printed["runs"][0]["tool"]["driver"]["rules"].as_array().expect("rules");
+    assert!(rules.iter().any(|rule| rule["id"] == "tool-removed"));
+}
+
+#[test]
+fn lint_says_what_a_client_would_refuse() {
+    let surfaces = Surfaces::new();
+    let list =
+        surfaces.write("list.json", &tools(&[tool("a.b", json!({"type": "object", "properties": {}}))]));
+    let list = list.to_str().expect("text");
+    let (code, output, errors) =
+        run(pintle().args(["contract", "lint", list, "--client", "claude-desktop", "--json"]), b"");
+    assert_eq!(code, Some(1), "{errors}");
+    let printed: Value = serde_json::from_str(&output).expect("JSON");
+    assert_eq!(printed["findings"][0]["rule"], "name-characters");
+    let (code, errors) = refused(&["lint", list, "--client", "cluade-desktop"]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("claude-desktop"), "{errors}");
+}
