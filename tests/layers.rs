@@ -10,9 +10,16 @@ const LAYERS: &[&[&str]] = &[
     &["pintle-fixtures"],
     &["pintle-wire"],
     &["pintle-engine"],
-    &["pintle-files", "pintle-search", "pintle-assets", "pintle-commands", "pintle-workspace"],
+    &[
+        "pintle-files",
+        "pintle-search",
+        "pintle-assets",
+        "pintle-commands",
+        "pintle-workspace",
+        "pintle-client",
+    ],
     &["pintle-ranked", "pintle-symbols", "pintle-process", "pintle-git", "pintle-positions", "pintle-packs"],
-    &["pintle-root", "pintle-tool", "pintle-rpc", "pintle-auth"],
+    &["pintle-root", "pintle-tool", "pintle-rpc", "pintle-auth", "pintle-surface"],
     &["pintle-schema"],
     &["pintle-contract"],
 ];

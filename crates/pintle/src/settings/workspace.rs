@@ -148,6 +148,7 @@ impl Workspace {
             state_dir_set_at: Location::default(),
             schemas_dir: None,
             examples_dir: None,
+            packs: Vec::new(),
             backend_url: None,
             backend_url_set_at: Location::default(),
             backend_url_name: String::new(),
