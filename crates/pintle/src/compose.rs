@@ -163,13 +163,17 @@ fn compose(
     Ok(Parts { tools, resources, commands, all_names })
 }
 
+/// What this program has of its own.
+pub struct BuiltIn {
+    pub tools: Vec<Arc<dyn DynTool>>,
+    pub resources: Vec<Arc<dyn Resources>>,
+}
+
 /// The tools and resources that this program has of its own.
-pub fn built_in(
-    workspace: &Workspace,
-) -> Result<(Vec<Arc<dyn DynTool>>, Vec<Arc<dyn Resources>>), StartError> {
+pub fn built_in(workspace: &Workspace) -> Result<BuiltIn, StartError> {
     let assets = load_assets(workspace)?;
     let Parts { tools, resources, .. } = compose(workspace, &Toolsets::Auto, &Options::default(), &assets)?;
-    Ok((tools.into_iter().flat_map(|toolset| toolset.tools).collect(), resources))
+    Ok(BuiltIn { tools: tools.into_iter().flat_map(|toolset| toolset.tools).collect(), resources })
 }
 
 /// The engine with all tools of the workspace; with tenants, of each of theirs.

@@ -177,6 +177,9 @@ pub(crate) fn changes(old: &Value, new: &Value) -> Vec<Change> {
     found
 }
 
+/// A keyword with its old and its new value.
+type ChangedKeyword<'a> = (&'a str, Option<&'a Value>, Option<&'a Value>);
+
 fn compare(old: &Value, new: &Value, at: &str, found: &mut Vec<Change>) {
     if old == new {
         return;
@@ -186,7 +189,7 @@ fn compare(old: &Value, new: &Value, at: &str, found: &mut Vec<Change>) {
         return;
     };
     compare_members(old_node, new_node, at, found);
-    let mut changed: Vec<(&str, Option<&Value>, Option<&Value>)> = Vec::new();
+    let mut changed: Vec<ChangedKeyword<'_>> = Vec::new();
     let keywords: BTreeSet<&String> = old_node.keys().chain(new_node.keys()).collect();
     for keyword in keywords {
         let (old, new) = (old_node.get(keyword), new_node.get(keyword));
@@ -219,7 +222,7 @@ fn compare(old: &Value, new: &Value, at: &str, found: &mut Vec<Change>) {
             edit: Edit::Set(vec![((*keyword).to_owned(), old.cloned(), new.cloned())]),
         }),
         several => {
-            let of = |pick: fn(&(&str, Option<&Value>, Option<&Value>)) -> Option<Value>| -> Value {
+            let of = |pick: fn(&ChangedKeyword<'_>) -> Option<Value>| -> Value {
                 let values = several.iter().filter_map(|change| Some((change.0.to_owned(), pick(change)?)));
                 Value::Object(values.collect())
             };

@@ -12,13 +12,13 @@ use pintle_tool::{DynTool, ToolTimeout};
 use serde_json::{Value, json};
 
 use crate::{
-    compose,
+    compose::{self, BuiltIn},
     error::StartError,
     settings::{Workspace, all_settings},
 };
 
 pub fn built_in_surface() -> Result<Surface, StartError> {
-    let (tools, resources) = compose::built_in(&Workspace::built_in())?;
+    let BuiltIn { tools, resources } = compose::built_in(&Workspace::built_in())?;
     let templates = resources.iter().filter_map(|family| Some((family.template()?, family.scheme())));
     let names: HashSet<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
     Ok(Surface {
