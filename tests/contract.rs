@@ -205,7 +205,7 @@ fn lists_and_snapshots_of_other_programs_are_read() {
         json!({"version": "2.1.0", "capabilities": {"tools": [named]}}),
     ];
     for other in same {
-        let (code, printed) = surfaces.diff(&tools(&[named.clone()]), &other);
+        let (code, printed) = surfaces.diff(&tools(std::slice::from_ref(&named)), &other);
         assert_eq!((code, &printed["findings"]), (0, &json!([])), "{other}");
     }
     let folder = surfaces.0.path().join("snaps");
