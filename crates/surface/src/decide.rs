@@ -10,7 +10,7 @@ use jsonschema::{
     },
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     dialect::modernize,
@@ -47,11 +47,16 @@ pub struct Decision {
     /// The verdict.
     pub verdict: Verdict,
     /// A value that was accepted and no longer is (input), or is returned and was not promised (output).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub witness: Option<Value>,
     /// Why the verdict is `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// A member that is there, even if it is `null`: that is a value like any other.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl Decision {
@@ -107,7 +112,7 @@ impl Pair {
         };
         let (modern_old, modern_new) = (form(old, "old")?, form(new, "new")?);
         let (sent, read, given_sent, given_read) = match side {
-            Side::Input => (closed(&modern_old), closed(&modern_new), old, new),
+            Side::Input => (closed(&arguments(modern_old)), closed(&arguments(modern_new)), old, new),
             Side::Output => (closed(&modern_new), opened(&modern_old), new, old),
         };
         let (sent_name, read_name) = if side == Side::Input { ("old", "new") } else { ("new", "old") };
@@ -178,6 +183,25 @@ impl Pair {
             }));
         }
         found.into_iter().next().map(|value| minimize(value, &|value| self.is_witness(value)))
+    }
+}
+
+/// The schema of arguments, which are always an object in MCP, whether the schema says so or not.
+fn arguments(schema: Value) -> Value {
+    match schema {
+        Value::Bool(true) => json!({"type": "object"}),
+        Value::Object(mut keywords) => {
+            let may_be_object = match keywords.get("type") {
+                None => true,
+                Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+                Some(_) => false,
+            };
+            if may_be_object {
+                keywords.insert("type".to_owned(), json!("object"));
+            }
+            Value::Object(keywords)
+        }
+        other => other,
     }
 }
 

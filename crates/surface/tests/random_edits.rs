@@ -209,6 +209,8 @@ fn closed(schema: &Value) -> Value {
         let Some(Value::Object(node)) = closed.pointer_mut(&pointer) else { continue };
         let is_object = match node.get("type") {
             Some(Value::Array(kinds)) => kinds.contains(&json!("object")),
+            // Arguments are always an object.
+            None => true,
             kind => kind == Some(&json!("object")),
         };
         let declares = node.contains_key("properties") || (pointer.is_empty() && is_object);
