@@ -2,6 +2,7 @@
 
 mod support;
 
+mod argument_mapping;
 mod arguments;
 mod assets;
 mod audit;
