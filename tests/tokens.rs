@@ -64,11 +64,23 @@ fn every_way_in_is_closed_without_a_token() {
         answer.assert_unauthorized(reason);
         let challenge = answer.header("www-authenticate");
         // Nothing was tried, so there is no error code (RFC 6750, 3.1).
-        assert_eq!(challenge, Some("Bearer realm=\"pintle\", error_description=\"no token was sent\""));
+        assert_eq!(
+            challenge,
+            Some(
+                "Bearer realm=\"pintle\", error_description=\"no token was sent; `pintle token mint` prints one\""
+            )
+        );
         let hint = answer.message()["error"]["data"]["hint"].clone();
         assert!(hint.as_str().is_some_and(|hint| hint.contains("pintle token mint")), "{hint}");
     };
     let initialize = crate::support::http::initialize(LEGACY);
+    let registered = server.connect().post("/register", &json!({}));
+    assert_eq!(registered.status, 404);
+    assert!(
+        registered.message()["error_description"]
+            .as_str()
+            .is_some_and(|text| text.contains("pintle token mint"))
+    );
     refused(server.connect().post("/rpc", &echo()));
     refused(server.connect().post("/mcp", &initialize));
     refused(server.connect().modern(json!(1), "server/discover", json!({})));

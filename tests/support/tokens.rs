@@ -149,7 +149,7 @@ impl Answer {
         assert_eq!(body["error"]["message"], json!(reason), "{body}");
         assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("Authorization: Bearer")), "{body}");
         let challenge = self.header("www-authenticate").unwrap_or_else(|| panic!("no challenge: {self:?}"));
-        assert!(challenge.contains(&format!("error_description=\"{reason}\"")), "{challenge}");
+        assert!(challenge.contains(&format!("error_description=\"{reason}")), "{challenge}");
     }
 
     /// Asserts that this scope is missing, and that the error names it.

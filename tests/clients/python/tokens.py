@@ -87,7 +87,7 @@ async def without(url, connected):
 
     await failure_of(connect())
     answer, error = refused.first(401)
-    challenge = 'Bearer realm="pintle", error_description="no token was sent"'
+    challenge = 'Bearer realm="pintle", error_description="no token was sent; `pintle token mint` prints one"'
     demand(answer.headers.get("www-authenticate") == challenge, challenge, dict(answer.headers))
     demand("pintle token mint" in error["data"]["hint"], "the way to a token", error)
 

@@ -78,7 +78,7 @@ await check("without a token it learns the way to one", async () => {
   assert.equal(error.code, 401);
   assert(error.message.includes("pintle token mint"), error.message);
   const challenge = responses[0].headers.get("www-authenticate");
-  assert.equal(challenge, 'Bearer realm="pintle", error_description="no token was sent"');
+  assert.equal(challenge, 'Bearer realm="pintle", error_description="no token was sent; `pintle token mint` prints one"');
 });
 
 await check("with too little it learns the scope", async () => {

@@ -49,6 +49,7 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
         .route_layer(from_browsers)
         .route("/.well-known/oauth-protected-resource", get(auth::protected_resource))
         .route("/.well-known/oauth-protected-resource/{*resource}", get(auth::protected_resource))
+        .route("/register", post(auth::register))
         // Probes reach these by whatever name the operator has for the server.
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))

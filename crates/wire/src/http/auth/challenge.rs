@@ -3,15 +3,22 @@
 //! A 401 always has it. A 403 has it only where an authorization server can grant more: real agents that find it
 //! elsewhere begin an OAuth flow that cannot succeed, and hide the error from their model.
 
+use std::sync::Arc;
+
 use axum::{
-    http::{HeaderValue, StatusCode, header::WWW_AUTHENTICATE},
-    response::Response,
+    extract::State,
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+    },
+    response::{IntoResponse, Response},
 };
 use pintle_auth::TokenError;
 use pintle_contract::{Fault, Scopes, missing_scopes};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{TokenSource, metadata::metadata_url};
+use crate::http::{ServerState, rejection::Reason};
 
 /// The scopes that a refused call would have needed, for the header of its response.
 #[derive(Clone, Debug)]
@@ -41,8 +48,25 @@ pub(super) fn unauthorized(error: &TokenError, source: &TokenSource) -> String {
     if *error != TokenError::Missing {
         challenge.push_str(", error=\"invalid_token\"");
     }
-    challenge.push_str(&format!(", error_description={}", quoted(&error.to_string())));
+    // One client shows its user this text and no other.
+    let advice = match (error, source) {
+        (TokenError::Missing, TokenSource::Operator) => "; `pintle token mint` prints one",
+        _ => "",
+    };
+    challenge.push_str(&format!(", error_description={}", quoted(&format!("{error}{advice}"))));
     challenge
+}
+
+/// The answer to a client that wants to register for a login. With local tokens there is none, and some clients show
+/// their user nothing but this answer.
+pub(crate) async fn register(State(state): State<Arc<ServerState>>) -> Response {
+    let Some(TokenSource::Operator) = state.authentication.source() else {
+        return Reason::NoSuchPath.reject_unlogged().into_response();
+    };
+    let description = "no token was sent, and this server has no login: `pintle token mint` prints a token; send it as \
+                       `Authorization: Bearer TOKEN`";
+    let body = json!({"error": "access_denied", "error_description": description});
+    (StatusCode::NOT_FOUND, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
 /// Adds the challenge of a 403, if there is an authorization server to ask for more.

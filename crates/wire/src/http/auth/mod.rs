@@ -23,7 +23,7 @@ use pintle_auth::{Identity, TokenError};
 use pintle_contract::{DenyRules, ErrorCode, Fault, Permissions, Stage};
 use pintle_tool::Caller;
 
-pub(crate) use challenge::MissingScope;
+pub(crate) use challenge::{MissingScope, register};
 pub(crate) use metadata::protected_resource;
 
 use super::{
