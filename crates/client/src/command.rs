@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use pintle_process::{CommandSpec, Conversation, Keep, Spawner};
+use pintle_process::{CommandSpec, Conversation, Ended, Keep, Spawner};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -33,11 +33,11 @@ pub async fn ask_command(spawner: &Spawner, command: &str) -> Result<Value, Clie
         .map_err(ClientError::NotStarted)?;
     let Conversation { stream, ended } = conversation;
     let (read, write) = stream.into_split();
-    let mut pipe = Pipe { read: BufReader::new(read), write, next: 1, errors };
+    let mut pipe = Pipe { read: BufReader::new(read), write, ended: Some(ended), next: 1, errors };
     let surface = ask(&mut pipe).await;
     // Closing standard input is how a client leaves.
     let _ = pipe.write.shutdown().await;
-    let _ = tokio::time::timeout(LEAVE, ended).await;
+    pipe.wait_for_end().await;
     surface
 }
 
@@ -80,6 +80,8 @@ impl LastLines {
 struct Pipe {
     read: BufReader<OwnedReadHalf>,
     write: OwnedWriteHalf,
+    /// None once the server has ended.
+    ended: Option<Ended>,
     next: u64,
     errors: LastLines,
 }
@@ -146,9 +148,16 @@ impl Pipe {
         Ok(line)
     }
 
-    /// What a server wrote to standard error before it ended may still be on its way.
-    async fn ended(&self, method: &'static str) -> ClientError {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    /// The server closed its output. What it wrote to standard error is complete when it has ended.
+    async fn ended(&mut self, method: &'static str) -> ClientError {
+        self.wait_for_end().await;
         ClientError::Ended { method, errors: self.errors.text() }
+    }
+
+    /// Waits until the server ends by itself, and kills it if it does not.
+    async fn wait_for_end(&mut self) {
+        if let Some(ended) = self.ended.take() {
+            let _ = tokio::time::timeout(LEAVE, ended).await;
+        }
     }
 }

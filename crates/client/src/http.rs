@@ -1,7 +1,9 @@
 //! A server that is reached over Streamable HTTP.
 
+use std::error::Error;
+
 use reqwest::{
-    Client, RequestBuilder, Response, Url,
+    Client, ClientBuilder, RequestBuilder, Response, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::Value;
@@ -41,14 +43,11 @@ pub async fn ask_url(address: &str, headers: &[Header]) -> Result<Value, ClientE
     let url = url.ok_or_else(|| {
         ClientError::Address(format!("`{address}` is not an address; write it as https://server.example/mcp"))
     })?;
-    // An error means that a provider is already installed, which is fine.
-    _ = rustls::crypto::ring::default_provider().install_default();
     let mut sent = HeaderMap::new();
     for header in headers {
         sent.append(header.name.clone(), header.value.clone());
     }
-    let mut builder = Client::builder()
-        .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")))
+    let mut builder = client_builder()
         .default_headers(sent)
         .timeout(ANSWER_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none());
@@ -168,13 +167,21 @@ fn failed(error: &reqwest::Error, method: &'static str) -> ClientError {
     if error.is_timeout() {
         return ClientError::TimedOut { method, timeout: ANSWER_TIMEOUT, errors: String::new() };
     }
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = cause.to_string();
-        source = cause.source();
-    }
-    ClientError::Http(text)
+    ClientError::Http(causes(error))
+}
+
+/// A client of HTTP with the name of this program.
+pub fn client_builder() -> ClientBuilder {
+    // An error means that a provider is already installed, which is fine.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")))
+}
+
+/// The causes of an error, without the address, which may hold something secret.
+pub fn causes(error: &reqwest::Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    if texts.is_empty() { "the request failed".to_owned() } else { texts.join(": ") }
 }
 
 /// The data of server-sent events.

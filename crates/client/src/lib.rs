@@ -9,7 +9,7 @@ mod message;
 mod session;
 
 pub use command::ask_command;
-pub use http::{Header, ask_url};
+pub use http::{Header, ask_url, causes, client_builder};
 
 use std::time::Duration;
 

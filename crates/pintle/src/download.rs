@@ -1,8 +1,9 @@
 //! Downloads packs. Only over TLS, also after a redirect: the checksum says that the bytes are right, but not that nobody
 //! on the way has seen who asked for them.
 
-use std::{error::Error as _, time::Duration};
+use std::time::Duration;
 
+use pintle_client::{causes, client_builder};
 use pintle_contract::{ErrorCode, Fault};
 use pintle_packs::Spool;
 use reqwest::{Client, redirect, retry};
@@ -78,10 +79,7 @@ async fn fetch(url: &PackUrl, spool: &mut Spool) -> Result<(), Fault> {
 
 /// The system's root certificates, or those of `SSL_CERT_FILE`, are trusted.
 fn client() -> reqwest::Result<Client> {
-    // An error means that a provider is already installed, which is fine.
-    _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")))
+    client_builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
         .timeout(TIMEOUT)
@@ -103,19 +101,9 @@ fn not_downloaded(url: &PackUrl, problem: &str) -> Fault {
     )
 }
 
-/// The causes of an error, without the address, which may hold something secret.
 fn describe(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it took too long".into();
     }
-    let mut cause = error.source();
-    let mut text = String::new();
-    while let Some(error) = cause {
-        if !text.is_empty() {
-            text.push_str(": ");
-        }
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    if text.is_empty() { "the request failed".into() } else { text }
+    causes(error)
 }

@@ -20,6 +20,7 @@ mod memory;
 mod notices;
 mod output;
 mod ready;
+mod replace_file;
 mod rig;
 mod rules;
 mod secret;

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashSet,
-    fs::{File, OpenOptions},
+    fs::OpenOptions,
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -14,10 +14,12 @@ use std::{
 
 use pintle_auth::{LocalSecret, SecretError};
 use rustix::{
-    fs::{CWD, OFlags, RenameFlags, renameat_with},
+    fs::{OFlags, RenameFlags},
     io::Errno,
 };
 use thiserror::Error;
+
+use crate::replace_file::replace_file;
 
 const SECRET: &str = "secret";
 const REVOKED: &str = "revoked";
@@ -155,21 +157,7 @@ impl SecretFolder {
     fn write(&self, name: &str, content: &[u8], flags: RenameFlags) -> Result<(), SecretFileError> {
         let failed = |error| self.failed(name, error);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(failed)?;
-        let temporary = self.path(&format!(".{name}.{}", token_id()?));
-        let written = (|| {
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY).open(&temporary)?;
-            file.write_all(content)?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            renameat_with(CWD, &temporary, CWD, self.path(name), flags)?;
-            File::open(&self.0)?.sync_all()
-        })();
-        if written.is_err() {
-            // It may never have been made.
-            let _ = std::fs::remove_file(&temporary);
-        }
-        written.map_err(failed)
+        replace_file(&self.path(name), content, OWNER_ONLY, flags).map_err(failed)
     }
 }
 
@@ -206,11 +194,6 @@ fn read_private(path: &Path) -> Result<Option<Vec<u8>>, SecretFileError> {
 
 fn new_secret() -> Result<LocalSecret, SecretFileError> {
     random().map(LocalSecret::new)
-}
-
-/// A text that no other token has.
-fn token_id() -> Result<String, SecretFileError> {
-    random::<8>().map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Bytes that nobody can guess.

@@ -93,43 +93,22 @@ pub fn compare(
             (Some(new_tool), _) => comparing.tool(name, old_tool, new_tool),
             (None, Some(to)) => {
                 let new_tool = &new.tools[*to];
-                let versions = Versions::of(old_tool, new_tool);
-                comparing.report(
-                    to,
-                    "/name",
-                    rules::TOOL_RENAMED,
-                    json!(name),
-                    json!(to),
-                    Decision::compatible(),
-                    versions,
-                );
+                let mut reporting = comparing.reporting(to, Versions::of(old_tool, new_tool));
+                reporting.changed("/name", rules::TOOL_RENAMED, json!(name), json!(to));
                 comparing.tool(to, old_tool, new_tool);
             }
-            (None, None) => comparing.report(
-                name,
-                "",
-                rules::TOOL_REMOVED,
-                json!(name),
-                Value::Null,
-                breaks_by_absence(),
-                Versions::none(old_tool.schema_version),
-            ),
+            (None, None) => {
+                let mut reporting = comparing.reporting(name, Versions::none(old_tool.schema_version));
+                reporting.add("", rules::TOOL_REMOVED, json!(name), Value::Null, breaks_by_absence());
+            }
         }
     }
     let known = |name: &String, tool: &SurfaceTool| {
         old.tools.contains_key(name) || tool.aliases.iter().any(|alias| old.tools.contains_key(alias))
     };
     for (name, tool) in new.tools.iter().filter(|(name, tool)| !known(name, tool)) {
-        let versions = Versions { old: 0, new: Some(tool.schema_version) };
-        comparing.report(
-            name,
-            "",
-            rules::TOOL_ADDED,
-            Value::Null,
-            json!(name),
-            Decision::compatible(),
-            versions,
-        );
+        let mut reporting = comparing.reporting(name, Versions { old: 0, new: Some(tool.schema_version) });
+        reporting.changed("", rules::TOOL_ADDED, Value::Null, json!(name));
     }
     comparing.comparison
 }
@@ -166,79 +145,33 @@ struct Comparing<'a> {
 }
 
 impl Comparing<'_> {
-    #[allow(clippy::too_many_arguments)]
-    fn report(
-        &mut self,
-        tool: &str,
-        pointer: &str,
-        rule: Rule,
-        old: Value,
-        new: Value,
-        decision: Decision,
-        versions: Versions,
-    ) {
-        let needs_bump = rule.needs_bump || decision.verdict == Verdict::Breaks;
-        let finding = Finding {
-            tool: tool.to_owned(),
-            pointer: pointer.to_owned(),
-            rule: rule.id,
-            old,
-            new,
-            bump: (needs_bump && versions.new.is_some()).then_some(versions.old + 1),
-            bump_missing: needs_bump && !versions.is_bumped(),
-            decision,
-            summary: rule.summary,
-        };
-        match rule.subject {
-            Subject::Contract => self.comparison.findings.push(finding),
-            Subject::Text => self.comparison.texts.push(finding),
-        }
+    fn reporting<'a>(&'a mut self, tool: &'a str, versions: Versions) -> Reporting<'a> {
+        Reporting { comparison: &mut self.comparison, judge: &mut *self.judge, tool, versions }
     }
 
     fn tool(&mut self, name: &str, old: &SurfaceTool, new: &SurfaceTool) {
-        let versions = Versions::of(old, new);
-        if new.schema_version < old.schema_version {
-            let (before, after) = (json!(old.schema_version), json!(new.schema_version));
-            self.report(
-                name,
-                "/schemaVersion",
-                rules::VERSION_FELL,
-                before,
-                after,
-                breaks_by_absence(),
-                versions,
-            );
-        }
-        let mut reporting = Reporting { comparing: self, tool: name, versions };
+        let mut reporting = self.reporting(name, Versions::of(old, new));
+        reporting.version("/schemaVersion", old.schema_version, new.schema_version);
         reporting.schemas(old, new);
         reporting.annotations(old, new);
         reporting.names(name, old, new);
         // A list of tools says nothing about timeouts.
         let (before, after) = (old.timeout_ms.or(new.timeout_ms), new.timeout_ms.or(old.timeout_ms));
-        reporting.optional("/timeoutMs", rules::TIMEOUT_CHANGED, json!(before), json!(after));
+        reporting.changed("/timeoutMs", rules::TIMEOUT_CHANGED, json!(before), json!(after));
         reporting.codes("/errorCodes", &old.error_codes, &new.error_codes);
-        reporting.optional("/title", rules::TITLE_CHANGED, json!(old.title), json!(new.title));
+        reporting.changed("/title", rules::TITLE_CHANGED, json!(old.title), json!(new.title));
         let (before, after) = (json!(old.description), json!(new.description));
-        reporting.optional("/description", rules::DESCRIPTION_CHANGED, before, after);
-        reporting.optional("/deprecated", rules::DEPRECATED, json!(old.deprecated), json!(new.deprecated));
+        reporting.changed("/description", rules::DESCRIPTION_CHANGED, before, after);
+        reporting.changed("/deprecated", rules::DEPRECATED, json!(old.deprecated), json!(new.deprecated));
     }
 
     /// What belongs to no single tool.
     fn common(&mut self, old: &Surface, new: &Surface) {
-        let versions = Versions { old: old.version, new: Some(new.version) };
-        if new.version < old.version && new.version > 0 {
-            let (before, after) = (json!(old.version), json!(new.version));
-            self.report(
-                "",
-                "/surfaceVersion",
-                rules::VERSION_FELL,
-                before,
-                after,
-                breaks_by_absence(),
-                versions,
-            );
+        let mut reporting = self.reporting("", Versions { old: old.version, new: Some(new.version) });
+        // A list of tools alone has no version.
+        if new.version > 0 {
+            reporting.version("/surfaceVersion", old.version, new.version);
         }
-        let mut reporting = Reporting { comparing: self, tool: "", versions };
         let keys = |section: &BTreeMap<String, Value>| section.keys().cloned().collect::<BTreeSet<_>>();
         // A list of tools alone says nothing about error codes and the like.
         if !old.error_codes.is_empty() && !new.error_codes.is_empty() {
@@ -252,27 +185,49 @@ impl Comparing<'_> {
         }
         if old.instructions.is_some() && new.instructions.is_some() {
             let (before, after) = (json!(old.instructions), json!(new.instructions));
-            reporting.optional("/instructions", rules::INSTRUCTIONS_CHANGED, before, after);
+            reporting.changed("/instructions", rules::INSTRUCTIONS_CHANGED, before, after);
         }
     }
 }
 
 /// Reports what is found of one tool, or of what belongs to none.
-struct Reporting<'a, 'b> {
-    comparing: &'a mut Comparing<'b>,
+struct Reporting<'a> {
+    comparison: &'a mut Comparison,
+    judge: &'a mut dyn FnMut(&SchemaPair) -> Vec<SchemaFinding>,
     tool: &'a str,
     versions: Versions,
 }
 
-impl Reporting<'_, '_> {
+impl Reporting<'_> {
     fn add(&mut self, pointer: &str, rule: Rule, old: Value, new: Value, decision: Decision) {
-        self.comparing.report(self.tool, pointer, rule, old, new, decision, self.versions);
+        let needs_bump = rule.needs_bump || decision.verdict == Verdict::Breaks;
+        let finding = Finding {
+            tool: self.tool.to_owned(),
+            pointer: pointer.to_owned(),
+            rule: rule.id,
+            old,
+            new,
+            bump: (needs_bump && self.versions.new.is_some()).then_some(self.versions.old.saturating_add(1)),
+            bump_missing: needs_bump && !self.versions.is_bumped(),
+            decision,
+            summary: rule.summary,
+        };
+        match rule.subject {
+            Subject::Contract => self.comparison.findings.push(finding),
+            Subject::Text => self.comparison.texts.push(finding),
+        }
     }
 
-    /// Reports a value that may be absent, if it changed.
-    fn optional(&mut self, pointer: &str, rule: Rule, old: Value, new: Value) {
+    /// Reports what breaks no call, if it changed.
+    fn changed(&mut self, pointer: &str, rule: Rule, old: Value, new: Value) {
         if old != new {
             self.add(pointer, rule, old, new, Decision::compatible());
+        }
+    }
+
+    fn version(&mut self, pointer: &str, old: u64, new: u64) {
+        if new < old {
+            self.add(pointer, rules::VERSION_FELL, json!(old), json!(new), breaks_by_absence());
         }
     }
 
@@ -281,13 +236,12 @@ impl Reporting<'_, '_> {
         match (&old.output_schema, &new.output_schema) {
             (Some(old), Some(new)) => self.schema(Side::Output, "/outputSchema", old, new),
             (None, Some(new)) => {
-                let decision = Decision::compatible();
-                self.add("/outputSchema", rules::OUTPUT_SCHEMA_ADDED, Value::Null, new.clone(), decision);
+                self.changed("/outputSchema", rules::OUTPUT_SCHEMA_ADDED, Value::Null, new.clone());
             }
             (Some(old), None) => {
                 // Without a schema the result can be anything.
                 let pair = SchemaPair { side: Side::Output, old: old.clone(), new: Value::Bool(true) };
-                let judged = (self.comparing.judge)(&pair).into_iter().next();
+                let judged = (self.judge)(&pair).into_iter().next();
                 let decision = judged.map_or_else(breaks_by_absence, |finding| finding.decision);
                 self.add("/outputSchema", rules::OUTPUT_SCHEMA_REMOVED, old.clone(), Value::Null, decision);
             }
@@ -300,7 +254,7 @@ impl Reporting<'_, '_> {
             return;
         }
         let pair = SchemaPair { side, old: old.clone(), new: new.clone() };
-        for finding in (self.comparing.judge)(&pair) {
+        for finding in (self.judge)(&pair) {
             let SchemaFinding { rule, pointer, old, new, decision } = finding;
             let Some(rule) = RULES.iter().find(|known| known.id == rule) else { continue };
             self.add(&format!("{at}{pointer}"), *rule, old, new, decision);
@@ -319,7 +273,7 @@ impl Reporting<'_, '_> {
                 false => rules::ANNOTATION_CHANGED,
             };
             let (before, after) = (before.cloned().unwrap_or_default(), after.cloned().unwrap_or_default());
-            self.optional(&format!("/annotations/{}", pointer_segment(name)), rule, before, after);
+            self.changed(&format!("/annotations/{}", pointer_segment(name)), rule, before, after);
         }
     }
 
@@ -328,18 +282,18 @@ impl Reporting<'_, '_> {
             self.add("/aliases", rules::ALIAS_REMOVED, json!(alias), Value::Null, breaks_by_absence());
         }
         for alias in new.aliases.iter().filter(|alias| !old.aliases.contains(*alias)) {
-            self.add("/aliases", rules::ALIAS_ADDED, Value::Null, json!(alias), Decision::compatible());
+            self.changed("/aliases", rules::ALIAS_ADDED, Value::Null, json!(alias));
         }
     }
 
     fn codes(&mut self, at: &str, old: &BTreeSet<String>, new: &BTreeSet<String>) {
         for code in old.difference(new) {
             let pointer = format!("{at}/{}", pointer_segment(code));
-            self.add(&pointer, rules::ERROR_CODE_REMOVED, json!(code), Value::Null, Decision::compatible());
+            self.changed(&pointer, rules::ERROR_CODE_REMOVED, json!(code), Value::Null);
         }
         for code in new.difference(old) {
             let pointer = format!("{at}/{}", pointer_segment(code));
-            self.add(&pointer, rules::ERROR_CODE_ADDED, Value::Null, json!(code), Decision::compatible());
+            self.changed(&pointer, rules::ERROR_CODE_ADDED, Value::Null, json!(code));
         }
     }
 
@@ -354,7 +308,7 @@ impl Reporting<'_, '_> {
         for (name, before) in old {
             if let Some(after) = new.get(name) {
                 let pointer = format!("{at}/{}", pointer_segment(name));
-                self.optional(&pointer, rule, before.clone(), after.clone());
+                self.changed(&pointer, rule, before.clone(), after.clone());
             }
         }
     }
@@ -365,7 +319,7 @@ impl Reporting<'_, '_> {
             self.add(&at(uri), rules::RESOURCE_REMOVED, json!(uri), Value::Null, breaks_by_absence());
         }
         for uri in new.keys().filter(|uri| !old.contains_key(*uri)) {
-            self.add(&at(uri), rules::RESOURCE_ADDED, Value::Null, json!(uri), Decision::compatible());
+            self.changed(&at(uri), rules::RESOURCE_ADDED, Value::Null, json!(uri));
         }
     }
 }

@@ -14,8 +14,7 @@ use crate::subschemas::{Position, for_each_mut};
 pub(crate) fn closed(schema: &Value) -> Value {
     let mut closed = schema.clone();
     let root = describes_object(&closed);
-    let document = schema.clone();
-    Closing { document: &document }.close(&mut closed, root);
+    Closing { document: schema }.close(&mut closed, root);
     closed
 }
 

@@ -34,36 +34,32 @@ const STACK: usize = 512 << 20;
 const LARGEST_OUTPUT: usize = 256 << 20;
 
 /// The verdicts on all pairs of schemas that two surfaces have, in the order in which a comparison asks for them.
-pub struct Judging;
-
-impl Judging {
-    pub async fn judge_all(
-        old: &Surface,
-        new: &Surface,
-        spawner: &Spawner,
-    ) -> Result<Vec<Vec<SchemaFinding>>, StartError> {
-        let mut pairs = Vec::new();
-        compare(old, new, &mut |pair| {
-            pairs.push(pair.clone());
-            Vec::new()
-        });
-        let begun = Instant::now();
-        let mut judged = Vec::with_capacity(pairs.len());
-        while judged.len() < pairs.len() {
-            let rest = &pairs[judged.len()..];
-            if begun.elapsed() > TOTAL_TIMEOUT {
-                let reason = "there was no time left to judge it";
-                judged.extend(rest.iter().map(|pair| judge_by_structure(pair, reason)));
-                break;
-            }
-            let (findings, reason) = run(rest, spawner).await?;
-            judged.extend(findings);
-            if let Some(pair) = pairs.get(judged.len()) {
-                judged.push(judge_by_structure(pair, reason));
-            }
+pub async fn judge_all(
+    old: &Surface,
+    new: &Surface,
+    spawner: &Spawner,
+) -> Result<Vec<Vec<SchemaFinding>>, StartError> {
+    let mut pairs = Vec::new();
+    compare(old, new, &mut |pair| {
+        pairs.push(pair.clone());
+        Vec::new()
+    });
+    let begun = Instant::now();
+    let mut judged = Vec::with_capacity(pairs.len());
+    while judged.len() < pairs.len() {
+        let rest = &pairs[judged.len()..];
+        if begun.elapsed() > TOTAL_TIMEOUT {
+            let reason = "there was no time left to judge it";
+            judged.extend(rest.iter().map(|pair| judge_by_structure(pair, reason)));
+            break;
         }
-        Ok(judged)
+        let (findings, reason) = run(rest, spawner).await?;
+        judged.extend(findings);
+        if let Some(pair) = pairs.get(judged.len()) {
+            judged.push(judge_by_structure(pair, reason));
+        }
     }
+    Ok(judged)
 }
 
 /// Lets a worker judge. It may end early; then the reason is about the first pair without findings.

@@ -7,20 +7,21 @@ mod report;
 mod source;
 
 use std::{
-    io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use pintle_surface::{Comparison, Outcome, Surface, compare};
+use rustix::fs::RenameFlags;
 
 use crate::{
     cli::{ContractAction, ContractArguments, ContractFormat, ServerArguments},
     error::{ContractError, StartError},
     notices, output,
+    replace_file::replace_file,
 };
 
-use self::{judging::Judging, source::Sources};
+use self::{judging::judge_all, source::Sources};
 
 pub use self::judging::run_worker;
 
@@ -92,8 +93,7 @@ async fn both(
 }
 
 async fn compared(old: &Surface, new: &Surface, sources: &Sources) -> Result<Comparison, StartError> {
-    let judging = Judging::judge_all(old, new, sources.spawner()).await?;
-    let mut judged = judging.into_iter();
+    let mut judged = judge_all(old, new, sources.spawner()).await?.into_iter();
     Ok(compare(old, new, &mut |_| judged.next().unwrap_or_default()))
 }
 
@@ -108,25 +108,13 @@ fn exit_code(comparison: &Comparison) -> ExitCode {
 /// Writes the lock, completely or not at all.
 fn accept(lock: &Path, surface: &Surface) -> Result<ExitCode, StartError> {
     let text = written(surface);
-    let not_written = |error| StartError::NotWritten { file: lock.to_owned(), error };
     if std::fs::read_to_string(lock).is_ok_and(|present| present.trim_end() == text) {
         notices::plain(&format!("{} is up to date", lock.display()));
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = lock.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = lock.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder.join(format!(".{name}.{}", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create(&temporary)?;
-        writeln!(file, "{text}")?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, lock)
-    };
-    if let Err(error) = write() {
-        // An error is fine: it may not even have been created.
-        let _ = std::fs::remove_file(&temporary);
-        return Err(not_written(error));
-    }
+    // As for any other file of the project, the umask decides who may read it.
+    replace_file(lock, text.as_bytes(), 0o666, RenameFlags::empty())
+        .map_err(|error| StartError::NotWritten { file: lock.to_owned(), error })?;
     notices::plain(&format!("{} has {} tools", lock.display(), surface.tools.len()));
     Ok(ExitCode::SUCCESS)
 }
