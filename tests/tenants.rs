@@ -167,6 +167,32 @@ fn so_many_workspaces_are_loaded_however_many_tenants_there_are() {
 }
 
 #[test]
+fn long_calls_of_one_caller_leave_a_slot_to_others() {
+    let setup = Setup::fixtures().args(["--http", "127.0.0.1:0", "--running", "3"]);
+    let server = setup.start();
+    let echo = json!({"jsonrpc": "2.0", "id": 1, "method": "test_echo", "params": {"value": 1}}).to_string();
+    let mut calm = client(&server, "calm");
+    assert!(calm.post_bytes("/rpc", echo.as_bytes()).body.contains("\"result\""));
+    let mut flood: Vec<Client> = (0..5).map(|_| client(&server, "flood")).collect();
+    let sleep =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "test_sleep", "params": {"ms": 600_000}}).to_string();
+    for client in &mut flood {
+        client.send("POST", "/rpc", &[], sleep.as_bytes());
+    }
+    let metric = |name: &str, calm: &mut Client| {
+        let text = calm.get("/metrics").body;
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    wait_until("two of the calls run, three wait", || {
+        metric("pintle_calls_waiting", &mut calm) == Some(3)
+            && metric("pintle_calls_running", &mut calm) == Some(2)
+    });
+    for _ in 0..20 {
+        assert!(calm.post_bytes("/rpc", echo.as_bytes()).body.contains("\"result\""));
+    }
+}
+
+#[test]
 fn a_caller_who_sends_a_flood_does_not_keep_another_from_being_served() {
     let setup = Setup::fixtures().args(["--http", "127.0.0.1:0", "--running", "2", "--waiting", "8"]);
     let server = setup.start();

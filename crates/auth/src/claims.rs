@@ -1,6 +1,9 @@
 //! The claims of a token, and whom they make of its bearer.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use pintle_contract::Scopes;
 use serde_json::{Map, Value};
@@ -14,10 +17,10 @@ const LONGEST_SUBJECT: usize = 256;
 /// Whom a token names, and what it grants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
-    /// Who issued the token.
-    pub issuer: String,
-    /// Who bears it.
-    pub subject: String,
+    /// Who bears the token, as no other bearer is called: a subject is unique to its issuer only.
+    pub name: Arc<str>,
+    /// Who bears it, as the issuer says.
+    pub subject: Arc<str>,
     /// What it grants.
     pub scopes: Scopes,
     /// The token's own id, by which it can be revoked.
@@ -40,9 +43,10 @@ impl Identity {
             return Err(TokenError::Issuer);
         }
         check_audience(claims, &expected.audience)?;
+        let subject = subject(claims)?;
         let identity = Self {
-            issuer: issuer.to_owned(),
-            subject: subject(claims)?,
+            name: format!("{issuer}#{subject}").into(),
+            subject: subject.into(),
             scopes: scopes(text(claims, "scope")?.unwrap_or_default()),
             token_id: text(claims, "jti")?.map(str::to_owned),
             expires: number(claims, "exp")?.ok_or(TokenError::MissingClaim("exp"))?,
@@ -95,9 +99,9 @@ fn check_audience(claims: &Map<String, Value>, expected: &str) -> Result<(), Tok
     if is_meant { Ok(()) } else { Err(TokenError::Audience) }
 }
 
-fn subject(claims: &Map<String, Value>) -> Result<String, TokenError> {
+fn subject(claims: &Map<String, Value>) -> Result<&str, TokenError> {
     let subject = text(claims, "sub")?.ok_or(TokenError::MissingClaim("sub"))?;
-    if is_subject(subject) { Ok(subject.to_owned()) } else { Err(TokenError::Subject) }
+    if is_subject(subject) { Ok(subject) } else { Err(TokenError::Subject) }
 }
 
 /// Whether a token may name its bearer so.

@@ -119,7 +119,7 @@ mod tests {
     fn a_minted_token_names_its_bearer_until_it_expires() {
         let Minted { token, token_id } = minted(&["read:/a", "run:test"]);
         let identity = secret().verify(&token, NOW as f64).expect("a valid token");
-        assert_eq!((identity.subject.as_str(), identity.token_id), ("me", Some(token_id)));
+        assert_eq!((&*identity.subject, identity.token_id), ("me", Some(token_id)));
         assert_eq!(identity.scopes, Scopes::parse(["read:/a", "run:test"]).expect("scopes"));
         let at = |seconds: u64| secret().verify(&token, (NOW + seconds) as f64).err();
         assert_eq!((at(64), at(65)), (None, Some(TokenError::Expired)));

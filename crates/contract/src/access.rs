@@ -3,7 +3,7 @@
 //! A **scope** is one permission: `read:/notes/`, `write:/src/*`, `assets:publish`. An **access** is what a call is about
 //! to do. A caller's **scopes** cover an access or they do not; what no scope covers is denied.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use thiserror::Error;
 
@@ -58,7 +58,7 @@ pub struct Scopes(Granted);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Granted {
     Everything,
-    These(Vec<Scope>),
+    These(Arc<[Scope]>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Scopes {
 
     /// Nothing.
     pub fn none() -> Self {
-        Self(Granted::These(Vec::new()))
+        Self(Granted::These(Arc::default()))
     }
 
     /// Reads scopes as they are written. `Err` names the one that makes no sense.

@@ -25,6 +25,8 @@ use pintle_tool::{Boxed, Cancel, CancelReason};
 use crate::{
     caller_limits::{RETRY_AFTER, overloaded},
     fair_queue::{FairQueue, QueueFull},
+    recent_callers::RecentCallers,
+    slots::{Slot, Slots},
 };
 
 /// How many results there may be for each slot that are not reserved yet: one that is being made, one that waits.
@@ -36,14 +38,14 @@ const STALL: Duration = Duration::from_millis(500);
 /// What a call holds that may run.
 pub(crate) struct Admitted {
     /// Given back when the tool has finished.
-    pub(crate) slot: Slot,
+    pub(crate) slot: SlotAndTurn,
     /// Given back when the result is reserved. Without one, the result must not wait for memory.
     pub(crate) result: Option<ResultPermit>,
 }
 
 /// A slot, and the call's turn among those of its tool.
-pub(crate) struct Slot {
-    _slot: OwnedSemaphorePermit,
+pub(crate) struct SlotAndTurn {
+    _slot: Slot,
     _turn: Option<Box<dyn Send + Sync>>,
 }
 
@@ -62,7 +64,7 @@ impl Drop for ResultPermit {
 
 /// Admission control: who may run now, who waits in the queue, and who is turned away.
 pub(crate) struct Admission {
-    slots: Arc<Semaphore>,
+    slots: Slots,
     results: Arc<Semaphore>,
     /// When a result permit was last given back.
     given_back: Arc<Mutex<Instant>>,
@@ -73,9 +75,13 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn new(running_limit: usize, waiting_limit: usize) -> Self {
+    pub(crate) fn new(
+        running_limit: usize,
+        waiting_limit: usize,
+        recent_callers: Arc<RecentCallers>,
+    ) -> Self {
         Self {
-            slots: Arc::new(Semaphore::new(running_limit)),
+            slots: Slots::new(running_limit, recent_callers),
             results: Arc::new(Semaphore::new(RESULTS_PER_SLOT * running_limit)),
             given_back: Arc::new(Mutex::new(Instant::now())),
             running_limit,
@@ -87,8 +93,7 @@ impl Admission {
 
     /// How many calls run, and how many wait.
     pub(crate) fn load(&self) -> (usize, usize) {
-        let running = self.running_limit - self.slots.available_permits();
-        (running, self.queue.len())
+        (self.slots.taken(), self.queue.len())
     }
 
     /// Turns away those who wait, and whoever would have to wait from here on.
@@ -107,11 +112,11 @@ impl Admission {
         let mut turn = OptionFuture::from(turn);
         let ready_turn = (&mut turn).now_or_never();
         if ready_turn.is_some()
-            && self.queue.len() == 0
+            && (self.queue.len() == 0 || self.slots.has_precedence(caller))
             && let Ok(result) = Arc::clone(&self.results).try_acquire_owned()
-            && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
+            && let Some(slot) = self.slots.try_take(caller)
         {
-            let slot = Slot { _slot: slot, _turn: ready_turn.flatten() };
+            let slot = SlotAndTurn { _slot: slot, _turn: ready_turn.flatten() };
             return Ok(Admitted { slot, result: Some(self.permit(result)) });
         }
         let place = self.queue.enter(caller).map_err(|QueueFull| self.overloaded())?;
@@ -127,8 +132,8 @@ impl Admission {
                 result = Arc::clone(&self.results).acquire_owned() => Some(self.permit(result.map_err(closed)?)),
                 () = self.stalled(queued_at) => None,
             };
-            let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?;
-            Ok(Admitted { slot: Slot { _slot: slot, _turn: turn }, result })
+            let slot = self.slots.take(caller).await.map_err(closed)?;
+            Ok(Admitted { slot: SlotAndTurn { _slot: slot, _turn: turn }, result })
         };
         tokio::select! {
             biased;
@@ -176,9 +181,13 @@ mod tests {
 
     const ME: &str = "me";
 
+    fn admission(running: usize, waiting: usize) -> Admission {
+        Admission::new(running, waiting, Arc::default())
+    }
+
     #[tokio::test]
     async fn a_full_queue_turns_away_and_a_freed_slot_lets_in() {
-        let admission = Arc::new(Admission::new(1, 1));
+        let admission = Arc::new(admission(1, 1));
         let cancel = Arc::new(Cancel::default());
         let slot = admission.admit(ME, &cancel, None).await.expect("the first runs");
         let waiter = tokio::spawn({
@@ -197,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn results_that_wait_for_memory_keep_new_calls_in_the_queue_although_slots_are_free() {
-        let (admission, cancel) = (Admission::new(1, 1), Cancel::default());
+        let (admission, cancel) = (admission(1, 1), Cancel::default());
         let mut unreserved = Vec::new();
         for _ in 0..RESULTS_PER_SLOT {
             let Admitted { slot, result } = admission.admit(ME, &cancel, None).await.expect("runs");
@@ -213,7 +222,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_are_admitted_without_a_result_permit_when_results_have_stalled() {
-        let (admission, cancel) = (Admission::new(1, 2), Cancel::default());
+        let (admission, cancel) = (admission(1, 2), Cancel::default());
         let mut unreserved = Vec::new();
         for _ in 0..RESULTS_PER_SLOT {
             let Admitted { slot, result } = admission.admit(ME, &cancel, None).await.expect("runs");
@@ -233,7 +242,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiting_call_can_be_cancelled_and_gives_its_place_back() {
-        let admission = Admission::new(1, 1);
+        let admission = admission(1, 1);
         let _slot = admission.admit(ME, &Cancel::default(), None).await.expect("runs");
         let cancel = Cancel::default();
         cancel.cancel(CancelReason::Asked);
@@ -253,7 +262,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_waits_for_its_turn_holds_no_slot() {
-        let (admission, cancel) = (Admission::new(2, 2), Cancel::default());
+        let (admission, cancel) = (admission(2, 2), Cancel::default());
         let limit = Arc::new(Semaphore::new(1));
         let first = admission.admit(ME, &cancel, turn(&limit)).await.expect("runs");
         let mut second = std::pin::pin!(admission.admit(ME, &cancel, turn(&limit)));

@@ -21,6 +21,7 @@ use crate::{
     log::CallLog,
     metrics::Metrics,
     options::Options,
+    recent_callers::RecentCallers,
     workspace::{Tenants, Workspace},
 };
 
@@ -39,6 +40,7 @@ pub struct Engine {
     /// Slots for lists, completions and discoveries, which never wait behind tools.
     pub(crate) queries: Admission,
     pub(crate) caller_limits: CallerLimits,
+    pub(crate) recent_callers: Arc<RecentCallers>,
     pub(crate) budget: ReplyBudget,
     pub(crate) idempotency: IdempotencyStore,
     clock: Clock,
@@ -57,16 +59,19 @@ impl Engine {
         log: CallLog,
     ) -> Result<Self, CatalogueError> {
         let registry = SchemaRegistry::default();
+        let recent_callers = Arc::<RecentCallers>::default();
+        let admission = || Admission::new(options.running, options.waiting, Arc::clone(&recent_callers));
         Ok(Self {
             workspace: Workspace::new(toolsets, resources, &options.tooling_version)?,
             tenants: None,
             are_tools_fixed: AtomicBool::new(true),
             envelope_schema: registry.load_envelope().map_err(CatalogueError::BadSchema)?,
             tool_io_schema: registry.load_invocation().map_err(CatalogueError::BadSchema)?,
-            admission: Admission::new(options.running, options.waiting),
-            processes: Admission::new(options.running, options.waiting),
-            queries: Admission::new(options.running, options.waiting),
+            admission: admission(),
+            processes: admission(),
+            queries: admission(),
             caller_limits: CallerLimits::new(options.calls_per_caller, options.rate_per_caller),
+            recent_callers,
             budget: ReplyBudget::new(options.reply_memory, options.reply_patience),
             idempotency: IdempotencyStore::default(),
             clock: Clock::new(options.deterministic),
@@ -129,6 +134,11 @@ impl Engine {
     /// The families of resources that a caller has.
     pub async fn resources_of(&self, caller: &Caller) -> Result<Arc<[Arc<dyn Resources>]>, Fault> {
         self.in_workspace_of(caller, async |workspace| Ok(workspace.resources())).await
+    }
+
+    /// Whether somebody else than this caller uses the server at the moment.
+    pub fn has_other_callers(&self, caller: &Caller) -> bool {
+        self.recent_callers.others_than(caller.identity())
     }
 
     /// Cancels the calls that wait for a slot: the server is stopping.

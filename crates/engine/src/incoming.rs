@@ -111,6 +111,7 @@ impl fmt::Debug for Incoming {
 impl Engine {
     /// Step 2: opens a frame.
     pub fn receive(self: &Arc<Self>, frame: &[u8], caller: &Arc<Caller>, transport: &Transport) -> Received {
+        self.recent_callers.saw(caller.identity());
         let judge = |fields: &Value| {
             self.envelope_schema.check(fields, Stage::Envelope, "the envelope is wrong", "field")
         };

@@ -22,9 +22,11 @@ mod metrics;
 mod options;
 mod outcome;
 mod read_resource;
+mod recent_callers;
 mod record;
 mod repair;
 mod run;
+mod slots;
 mod workspace;
 
 pub use audit::{AuditSink, not_recorded};

@@ -168,7 +168,7 @@ mod tests {
     }
 
     async fn call(tenants: &TenantWorkspaces, subject: &str) -> Weak<Workspace> {
-        let caller = Caller::known_as(subject.into()).with_subject(subject.into());
+        let caller = Caller::known_as(subject).with_subject(subject);
         Arc::downgrade(&tenants.workspace(&caller).await.expect("a workspace"))
     }
 

@@ -14,9 +14,9 @@ use crate::{cancel::Cancel, progress::Progress};
 /// Who is calling: the local user on a pipe, or a token's issuer and subject.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    identity: String,
+    identity: Arc<str>,
     /// The subject of a token.
-    subject: Option<String>,
+    subject: Option<Arc<str>>,
     permissions: Permissions,
 }
 
@@ -29,12 +29,12 @@ impl Caller {
 
     /// Any caller of a server without authentication.
     pub fn anonymous() -> Self {
-        Self::known_as("anonymous".into())
+        Self::known_as("anonymous")
     }
 
     /// A caller whose identity was checked. It may do everything until [`Caller::restricted_to`] says less.
-    pub fn known_as(identity: String) -> Self {
-        Self { identity, subject: None, permissions: Permissions::everything() }
+    pub fn known_as(identity: impl Into<Arc<str>>) -> Self {
+        Self { identity: identity.into(), subject: None, permissions: Permissions::everything() }
     }
 
     /// The same caller with fewer permissions.
@@ -45,8 +45,8 @@ impl Caller {
 
     /// The same caller as the subject of a token.
     #[must_use]
-    pub fn with_subject(self, subject: String) -> Self {
-        Self { subject: Some(subject), ..self }
+    pub fn with_subject(self, subject: impl Into<Arc<str>>) -> Self {
+        Self { subject: Some(subject.into()), ..self }
     }
 
     /// The subject of the caller's token.

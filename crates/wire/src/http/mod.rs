@@ -20,6 +20,7 @@ mod server;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod turns;
 mod unread;
 
 pub use auth::{Authentication, JwksOptions, JwksTokens, NotAnIssuer, TokenSource, TokenVerifier, Tokens};
@@ -35,6 +36,7 @@ use pintle_contract::{Permissions, Scopes};
 use pintle_engine::Engine;
 use pintle_tool::Caller;
 use tokio_util::sync::CancellationToken;
+use turns::Turns;
 use unread::UnreadReplies;
 
 use crate::{
@@ -54,6 +56,7 @@ pub(crate) struct ServerState {
     /// The calls that belong to no session.
     calls: Arc<BridgedCalls<StreamReply>>,
     unread: Arc<UnreadReplies>,
+    turns: Turns,
     stopping: CancellationToken,
     metrics: HttpMetrics,
 }
@@ -72,12 +75,12 @@ impl ServerState {
             options,
             authentication,
             unknown_caller: Arc::new(
-                Caller::known_as("unknown".into())
-                    .restricted_to(Permissions::new(Scopes::none(), Arc::default())),
+                Caller::known_as("unknown").restricted_to(Permissions::new(Scopes::none(), Arc::default())),
             ),
             sessions: Arc::default(),
             calls: Calls::of_many_clients(),
             unread: Arc::default(),
+            turns: Turns::default(),
             stopping: CancellationToken::new(),
         })
     }

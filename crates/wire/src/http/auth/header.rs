@@ -14,7 +14,7 @@ pub(super) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenError> {
     let (scheme, token) =
         value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(TokenError::NotBearer)?;
     let token = token.trim_matches(' ');
-    let is_token = !token.is_empty() && !token.contains([' ', ',', '\t']);
+    let is_token = !token.is_empty() && !token.bytes().any(|byte| matches!(byte, b' ' | b',' | b'\t'));
     if scheme.eq_ignore_ascii_case("bearer") && is_token { Ok(token) } else { Err(TokenError::NotBearer) }
 }
 

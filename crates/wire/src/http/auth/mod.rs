@@ -93,17 +93,12 @@ impl Authentication {
             Self::Tokens(tokens) => {
                 let identity = tokens.verifier.verify(header::bearer_token(headers)?).await?;
                 let permissions = Permissions::new(identity.scopes.clone(), Arc::clone(&tokens.denied));
-                let caller = Caller::known_as(name(&identity)).with_subject(identity.subject.clone());
-                let caller = caller.restricted_to(permissions);
-                Ok(Arc::new(caller))
+                let caller =
+                    Caller::known_as(Arc::clone(&identity.name)).with_subject(Arc::clone(&identity.subject));
+                Ok(Arc::new(caller.restricted_to(permissions)))
             }
         }
     }
-}
-
-/// What a caller is called in logs and registries. A subject is unique to its issuer only.
-fn name(identity: &Identity) -> String {
-    format!("{}#{}", identity.issuer, identity.subject)
 }
 
 /// The caller of a request.
@@ -117,16 +112,22 @@ pub(crate) async fn authenticate(
     next: Next,
 ) -> Result<Response, Rejection> {
     // A browser sends a preflight without any token.
-    if request.method() != Method::OPTIONS {
-        match state.authentication.caller(request.headers()).await {
-            Ok(caller) => drop(request.extensions_mut().insert(Authenticated(caller))),
-            Err(error) => {
-                let reason = refusal(&error, state.authentication.source(), request.uri().path());
-                return Err(reason.reject(state.unopened(request.extensions(), 0)).await);
-            }
-        }
+    if request.method() == Method::OPTIONS {
+        return Ok(next.run(request).await);
     }
-    let mut response = next.run(request).await;
+    let caller = match state.authentication.caller(request.headers()).await {
+        Ok(caller) => caller,
+        Err(error) => {
+            let reason = refusal(&error, state.authentication.source(), request.uri().path());
+            return Err(reason.reject(state.unopened(request.extensions(), 0)).await);
+        }
+    };
+    request.extensions_mut().insert(Authenticated(Arc::clone(&caller)));
+    let handling = next.run(request);
+    let mut response = match state.engine.has_other_callers(&caller) {
+        true => state.turns.take_turn(caller.identity(), handling).await,
+        false => handling.await,
+    };
     challenge::add_missing_scope(&mut response, state.authentication.source());
     Ok(response)
 }

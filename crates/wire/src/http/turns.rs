@@ -1,0 +1,150 @@
+//! Turns: how several callers share the processor.
+//!
+//! The runtime knows no callers: it would work off a thousand requests of one before it looks at the socket of another.
+//! So while several callers use the server, the requests of each begin one after the other, and before the next one
+//! begins, the runtime looks at all sockets. A caller who has no other request waiting begins at once.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// The callers who have a request that begins, each with the requests that wait for it.
+#[derive(Clone, Default)]
+pub(crate) struct Turns(Arc<Mutex<HashMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>>>);
+
+/// The right to begin a request, passed on to the next request of the same caller when dropped.
+struct Turn {
+    turns: Turns,
+    caller: Arc<str>,
+    is_over: bool,
+}
+
+impl Turns {
+    /// Handles a request of a caller who shares the server with others. It begins when it is its turn.
+    pub(crate) async fn take_turn<T>(&self, caller: &str, request: impl Future<Output = T>) -> T {
+        let turn = self.next(caller).await;
+        let mut request = pin!(request);
+        let begun = poll_fn(|context| Poll::Ready(request.as_mut().poll(context))).await;
+        // From here on the engine's queue decides who goes on.
+        drop(turn);
+        match begun {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => request.await,
+        }
+    }
+
+    async fn next(&self, caller: &str) -> Option<Turn> {
+        let receiver = {
+            let mut callers = self.0.lock();
+            match callers.get_mut(caller) {
+                Some(waiting) => {
+                    let (sender, receiver) = oneshot::channel();
+                    waiting.push_back(sender);
+                    receiver
+                }
+                None => {
+                    let caller: Arc<str> = caller.into();
+                    callers.insert(Arc::clone(&caller), VecDeque::new());
+                    return Some(Turn { turns: self.clone(), caller, is_over: false });
+                }
+            }
+        };
+        let turn = receiver.await.ok();
+        // The runtime looks at all sockets before it goes on with a task that yields.
+        tokio::task::yield_now().await;
+        turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let mut callers = self.turns.0.lock();
+        let Some(waiting) = callers.get_mut(&self.caller) else { return };
+        while let Some(next) = waiting.pop_front() {
+            let (turns, caller) = (self.turns.clone(), Arc::clone(&self.caller));
+            match next.send(Turn { turns, caller, is_over: false }) {
+                Ok(()) => return,
+                // The request was given up, and the turn that it was sent is nobody's.
+                Err(mut unsent) => unsent.is_over = true,
+            }
+        }
+        callers.remove(&self.caller);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use futures_util::{FutureExt, future::join_all};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_of_one_caller_begin_one_after_the_other_and_other_tasks_run_between_them() {
+        let (turns, begun, between) = (Turns::default(), RefCell::new(Vec::new()), Cell::new(0));
+        let request = |number: usize| {
+            let (begun, between) = (&begun, &between);
+            turns.take_turn("flood", async move { begun.borrow_mut().push((number, between.get())) })
+        };
+        let other_task = async {
+            for _ in 0..10 {
+                between.set(between.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        };
+        // The futures of `join` are one task, which runs again after each time that one of them has yielded.
+        futures_util::join!(join_all((0..4).map(request)), other_task);
+        let (numbers, others): (Vec<_>, Vec<_>) = begun.into_inner().into_iter().unzip();
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        assert!(others.is_sorted_by(|earlier, later| earlier < later), "{others:?}");
+        assert!(turns.0.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_request_of_another_caller_begins_at_once() {
+        let turns = Turns::default();
+        let first = turns.next("flood").await;
+        let mut waiting = Box::pin(turns.take_turn("flood", async {}));
+        assert!((&mut waiting).now_or_never().is_none());
+        assert!(turns.take_turn("calm", async {}).now_or_never().is_some());
+        drop(first);
+        waiting.await;
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_passes_its_turn_on() {
+        let turns = Turns::default();
+        let first = turns.next("a").await;
+        let mut given_up = [0, 1].map(|_| Box::pin(turns.take_turn("a", async {})));
+        let mut last = Box::pin(turns.take_turn("a", async {}));
+        for waiting in &mut given_up {
+            assert!(waiting.now_or_never().is_none());
+        }
+        assert!((&mut last).now_or_never().is_none());
+        let [before_its_turn, after_it] = given_up;
+        drop(before_its_turn);
+        drop(first);
+        drop(after_it);
+        last.await;
+        assert!(turns.0.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_request_that_goes_on_waiting_keeps_no_turn() {
+        let turns = Turns::default();
+        let mut slow = Box::pin(turns.take_turn("a", std::future::pending::<()>()));
+        assert!((&mut slow).now_or_never().is_none());
+        assert!(turns.take_turn("a", async {}).now_or_never().is_some());
+    }
+}
