@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     fault::{fault, target_fault},
-    hash::Hash,
+    hash::{Hash, Tag},
     resources::ListResources,
     store::{Rules, Source, Store, StoreError, Terms},
     text, tools,
@@ -193,9 +193,11 @@ pub(crate) fn path(text: &str) -> Result<WorkspacePath, Fault> {
 }
 
 /// Parses a caller's hash.
-pub(crate) fn hash(text: &str) -> Result<Hash, Fault> {
-    Hash::parse(text).ok_or_else(|| {
-        Fault::new(ErrorCode::InvalidRequest, "`hash` is not a SHA-256 hash of 64 hexadecimal digits")
+pub(crate) fn tag(text: &str) -> Result<Tag, Fault> {
+    Tag::parse(text).ok_or_else(|| {
+        let message =
+            "`hash` is not a SHA-256 hash of 64 hexadecimal digits, nor at least the first 8 of them";
+        Fault::new(ErrorCode::InvalidRequest, message)
             .hint("text.read, file.read, search, show_file and every edit return a file's hash")
     })
 }

@@ -9,6 +9,7 @@ use pintle_tool::decode_address;
 
 use crate::{
     Globs, Hash, Source, StoreError, files,
+    store::spliced,
     text::{self, Edit},
 };
 use model::Lines;
@@ -71,9 +72,8 @@ fn assert_edit(file: &[u8], edit: Result<Edit, StoreError>, expected: Option<Vec
     let edit = edit.expect("bytes at hand can be read");
     assert_eq!(edit.plan.found, Hash::of(file));
     match edit.plan.change {
-        Ok(splice) => {
-            let (start, end) = (splice.start as usize, (splice.start + splice.removed) as usize);
-            let bytes = [&file[..start], &splice.inserted, &file[end..]].concat();
+        Ok(splices) => {
+            let bytes = spliced(file, &splices);
             assert_eq!(
                 Some(String::from_utf8_lossy(&bytes)),
                 expected.as_deref().map(String::from_utf8_lossy)

@@ -44,6 +44,42 @@ impl fmt::Debug for Hash {
     }
 }
 
+/// How a caller names the version of a file: by its hash, or by the first digits of it (a tag).
+///
+/// A tag guards against accidents, such as an edit of a version that another agent has replaced. Somebody can make a file
+/// whose hash begins with the same eight digits, but only on purpose, and it takes write access to put it there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tag(String);
+
+impl Tag {
+    /// The fewest digits.
+    const SHORTEST: usize = 8;
+
+    /// Parses 8 to 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_length = (Self::SHORTEST..=64).contains(&text.len());
+        let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (is_length && is_hex).then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// Whether it names the version with this hash.
+    pub fn names(&self, hash: Hash) -> bool {
+        hash.to_string().starts_with(&self.0)
+    }
+}
+
+impl From<Hash> for Tag {
+    fn from(hash: Hash) -> Self {
+        Self(hash.to_string())
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// Computes a hash incrementally.
 #[derive(Clone, Default)]
 pub struct Hasher(Sha256);
@@ -73,6 +109,18 @@ mod tests {
         for text in ["", "e3", &empty[1..], &format!("{empty}0"), &empty.replace('e', "g"), &"é".repeat(32)]
         {
             assert_eq!(Hash::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_the_hash_or_at_least_its_first_eight_digits() {
+        let hash = Hash::of(b"");
+        for text in ["e3b0c442", "E3B0C442", "e3b0c44298fc1c14", &hash.to_string()] {
+            assert!(Tag::parse(text).is_some_and(|tag| tag.names(hash)), "{text}");
+        }
+        assert!(Tag::parse("e3b0c443").is_some_and(|tag| !tag.names(hash)));
+        for text in ["", "e3b0c44", "e3b0c44g", &format!("{hash}0"), "éééé", " e3b0c442"] {
+            assert_eq!(Tag::parse(text), None, "{text}");
         }
     }
 

@@ -17,8 +17,9 @@ mod tools;
 
 pub use files::{Files, Lines};
 pub use globs::Globs;
-pub use hash::{Hash, Hasher};
+pub use hash::{Hash, Hasher, Tag};
 pub use local::{Durability, LocalFolder};
 pub use store::{
-    Entry, Kind, NoRules, Plan, Rules, Source, Splice, Store, StoreError, Terms, TreeEntries, TreeFilter,
+    ChangeKind, ChangeSetError, Entry, FileChange, Kind, NoRules, Plan, Rules, Source, Splice, Store,
+    StoreError, Terms, TreeEntries, TreeFilter,
 };

@@ -6,7 +6,10 @@ use std::io;
 
 use pintle_contract::{Fault, Verb, WorkspacePath};
 
-use crate::{globs::Globs, hash::Hash};
+use crate::{
+    globs::Globs,
+    hash::{Hash, Tag},
+};
 
 /// Storage for files, with compare-and-swap changes.
 pub trait Store: Send + Sync + 'static {
@@ -27,22 +30,34 @@ pub trait Store: Send + Sync + 'static {
     fn swap(
         &self,
         path: &WorkspacePath,
-        expected: Hash,
+        expected: &Tag,
         plan: &mut dyn FnMut(&dyn Source) -> Result<Plan, StoreError>,
         terms: &Terms<'_>,
     ) -> Result<Hash, StoreError>;
 
     /// Removes a file if it still has the expected version.
-    fn remove(&self, path: &WorkspacePath, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError>;
+    fn remove(&self, path: &WorkspacePath, expected: &Tag, terms: &Terms<'_>) -> Result<(), StoreError>;
 
-    /// Moves a file if it still has the expected version and nothing exists at `to`.
+    /// Moves a file if it still has the expected version and nothing exists at `to`. Returns its hash.
     fn rename(
         &self,
         path: &WorkspacePath,
-        expected: Hash,
+        expected: &Tag,
         to: &WorkspacePath,
         terms: &Terms<'_>,
-    ) -> Result<(), StoreError>;
+    ) -> Result<Hash, StoreError>;
+
+    /// Where a path leads once all links are followed. For a file that does not exist, where it would be created.
+    fn resolve(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<WorkspacePath, StoreError>;
+
+    /// Changes several files, all or none of them, and returns their new hashes in the same order. Each change has a
+    /// file of its own, by its resolved path. With `dry_run` everything is checked and nothing is changed.
+    fn change_set(
+        &self,
+        changes: &mut [FileChange<'_>],
+        dry_run: bool,
+        terms: &Terms<'_>,
+    ) -> Result<Vec<Hash>, ChangeSetError>;
 
     /// The direct entries of a folder, in no order.
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError>;
@@ -90,8 +105,8 @@ impl Source for Vec<u8> {
 pub struct Plan {
     /// The version that was read.
     pub found: Hash,
-    /// The change, or why there is none.
-    pub change: Result<Splice, Fault>,
+    /// The change: splices in the order of their offsets, which do not overlap. Or why there is none.
+    pub change: Result<Vec<Splice>, Fault>,
 }
 
 /// Replaces a range of bytes with others.
@@ -103,6 +118,59 @@ pub struct Splice {
     pub removed: u64,
     /// The bytes that are inserted there.
     pub inserted: Vec<u8>,
+}
+
+/// One file of a change set.
+pub struct FileChange<'a> {
+    /// Its path, as the caller wrote it.
+    pub path: WorkspacePath,
+    /// What happens to it.
+    pub kind: ChangeKind<'a>,
+}
+
+/// What a change set does to a file.
+pub enum ChangeKind<'a> {
+    /// Changes it if it still has the expected version, as [`Store::swap`] does. The plan may be made more than once.
+    Edit {
+        /// The version that is expected.
+        expected: Tag,
+        /// Reads the file and plans the change.
+        plan: Box<dyn FnMut(&dyn Source) -> Result<Plan, StoreError> + 'a>,
+    },
+    /// Creates it, with this content. It must not exist.
+    Create(&'a [u8]),
+}
+
+/// Why a change set did not happen.
+#[derive(Debug)]
+pub enum ChangeSetError {
+    /// What is wrong with which of the changes, by their number. Nothing was done.
+    Files(Vec<(usize, StoreError)>),
+    /// What is wrong with all of it. Nothing was done.
+    Whole(StoreError),
+    /// It was undone again because of `cause`, but not in every file.
+    NotUndone {
+        /// What stopped it, and for which change.
+        cause: Box<(Option<usize>, StoreError)>,
+        /// The files that are as they were.
+        undone: Vec<WorkspacePath>,
+        /// Those that are not, and why.
+        kept: Vec<(WorkspacePath, String)>,
+    },
+}
+
+/// What splices make of some bytes.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn spliced(bytes: &[u8], splices: &[Splice]) -> Vec<u8> {
+    let (mut result, mut rest) = (Vec::new(), 0);
+    for splice in splices {
+        let start = usize::try_from(splice.start).expect("small");
+        result.extend_from_slice(&bytes[rest..start]);
+        result.extend_from_slice(&splice.inserted);
+        rest = start + usize::try_from(splice.removed).expect("small");
+    }
+    result.extend_from_slice(&bytes[rest..]);
+    result
 }
 
 /// An entry of a folder.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pintle_contract::WorkspacePath;
-use pintle_files::{Hash, Kind, LocalFolder, NoRules, Plan, Source, Splice, Store, StoreError, Terms};
+use pintle_files::{Hash, Kind, LocalFolder, NoRules, Plan, Source, Splice, Store, StoreError, Tag, Terms};
 
 fn path(text: &str) -> WorkspacePath {
     WorkspacePath::parse(text).expect("a path")
@@ -39,9 +39,9 @@ fn write(store: &LocalFolder, text: &str, expected: &[u8], new: &[u8]) -> Result
         let mut content = vec![0; usize::try_from(source.size()).expect("small")];
         source.read_at(0, &mut content)?;
         let splice = Splice { start: 0, removed: source.size(), inserted: new.to_vec() };
-        Ok(Plan { found: Hash::of(&content), change: Ok(splice) })
+        Ok(Plan { found: Hash::of(&content), change: Ok(vec![splice]) })
     };
-    with_terms(|terms| store.swap(&path(text), Hash::of(expected), &mut plan, terms))
+    with_terms(|terms| store.swap(&path(text), &Tag::from(Hash::of(expected)), &mut plan, terms))
 }
 
 #[test]
@@ -244,8 +244,9 @@ fn a_move_makes_folders_and_replaces_nothing() {
         fs::write(root.join("from"), "x").expect("writes");
         fs::write(root.join("taken"), "y").expect("writes");
         let hash = Hash::of(b"x");
-        let moved =
-            |to: &str, hash: Hash| with_terms(|terms| store.rename(&path("from"), hash, &path(to), terms));
+        let moved = |to: &str, hash: Hash| {
+            with_terms(|terms| store.rename(&path("from"), &Tag::from(hash), &path(to), terms))
+        };
         assert!(
             matches!(moved("taken", hash), Err(StoreError::Target(why)) if matches!(*why, StoreError::Exists))
         );
@@ -253,7 +254,7 @@ fn a_move_makes_folders_and_replaces_nothing() {
         moved("deep/er/new", hash).expect("moves");
         assert_eq!(fs::read(root.join("deep/er/new")).expect("reads"), b"x");
         assert!(!root.join("from").exists());
-        with_terms(|terms| store.remove(&path("deep/er/new"), hash, terms)).expect("removes");
+        with_terms(|terms| store.remove(&path("deep/er/new"), &Tag::from(hash), terms)).expect("removes");
         assert!(!root.join("deep/er/new").exists());
         fs::remove_dir_all(root.join("deep")).expect("removes");
     }

@@ -11,7 +11,9 @@ use std::{
 };
 
 use pintle_contract::{ErrorCode, Fault, Verb, WorkspacePath};
-use pintle_files::{Durability, Hash, LocalFolder, NoRules, Plan, Source, Splice, Store, StoreError, Terms};
+use pintle_files::{
+    Durability, Hash, LocalFolder, NoRules, Plan, Source, Splice, Store, StoreError, Tag, Terms,
+};
 
 use self::world::{Case, Expected, Operation, SECRET, Tree, after, build, cases, restore, tree};
 
@@ -37,9 +39,9 @@ fn append(
 ) -> Result<Hash, StoreError> {
     let mut plan = |source: &dyn Source| {
         let splice = Splice { start: source.size(), removed: 0, inserted: NEW.to_vec() };
-        Ok(Plan { found: Hash::of(&content_of(source)?), change: Ok(splice) })
+        Ok(Plan { found: Hash::of(&content_of(source)?), change: Ok(vec![splice]) })
     };
-    store.swap(path, expected, &mut plan, terms)
+    store.swap(path, &Tag::from(expected), &mut plan, terms)
 }
 
 /// The code that a caller would get.
@@ -91,9 +93,13 @@ impl World {
             Operation::List => self.store.list(&path, terms).map(|_| Vec::new()),
             Operation::Create => self.store.create(&path, NEW, terms).map(|_| Vec::new()),
             Operation::Edit => append(&self.store, &path, hash, terms).map(|_| Vec::new()),
-            Operation::Remove => self.store.remove(&path, hash, terms).map(|()| Vec::new()),
-            Operation::MoveFrom => self.store.rename(&path, hash, &moved, terms).map(|()| Vec::new()),
-            Operation::MoveTo => self.store.rename(&moved, hash, &path, terms).map(|()| Vec::new()),
+            Operation::Remove => self.store.remove(&path, &Tag::from(hash), terms).map(|()| Vec::new()),
+            Operation::MoveFrom => {
+                self.store.rename(&path, &Tag::from(hash), &moved, terms).map(|_| Vec::new())
+            }
+            Operation::MoveTo => {
+                self.store.rename(&moved, &Tag::from(hash), &path, terms).map(|_| Vec::new())
+            }
         });
         done.map_err(|error| code(&error))
     }

@@ -120,10 +120,10 @@ fn link_stays(path: &WorkspacePath) -> Fault {
         .hint("move its target instead, or rename the link within its folder")
 }
 
-/// Writes the source with the splice applied to the temporary file, and returns the hash of the result.
+/// Writes the source with the splices applied to the temporary file, and returns the hash of the result.
 pub(super) fn write_spliced(
     source: &OpenFile,
-    splice: &Splice,
+    splices: &[Splice],
     temporary: &mut Temporary<'_>,
     terms: &Terms<'_>,
 ) -> Result<Hash, StoreError> {
@@ -132,9 +132,12 @@ pub(super) fn write_spliced(
         hasher.update(bytes);
         temporary.write(bytes)
     };
-    source.for_each_chunk(0, splice.start, terms, &mut write)?;
-    write(&splice.inserted)?;
-    let rest = splice.start + splice.removed;
+    let mut rest = 0;
+    for splice in splices {
+        source.for_each_chunk(rest, splice.start - rest, terms, &mut write)?;
+        write(&splice.inserted)?;
+        rest = splice.start + splice.removed;
+    }
     source.for_each_chunk(rest, source.size().saturating_sub(rest), terms, &mut write)?;
     Ok(hasher.finish())
 }

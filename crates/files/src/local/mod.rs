@@ -13,6 +13,7 @@
 
 mod attributes;
 mod change;
+mod change_set;
 mod folder;
 mod ignore_rules;
 mod lease;
@@ -52,8 +53,10 @@ use self::{
     tree::TreeWalk,
 };
 use crate::{
-    hash::Hash,
-    store::{Entry, Plan, Source, Store, StoreError, Terms, TreeEntries, TreeFilter},
+    hash::{Hash, Tag},
+    store::{
+        ChangeSetError, Entry, FileChange, Plan, Source, Store, StoreError, Terms, TreeEntries, TreeFilter,
+    },
 };
 
 /// A folder on this machine.
@@ -208,7 +211,7 @@ impl Store for LocalFolder {
     fn swap(
         &self,
         path: &WorkspacePath,
-        expected: Hash,
+        expected: &Tag,
         plan: &mut dyn FnMut(&dyn Source) -> Result<Plan, StoreError>,
         terms: &Terms<'_>,
     ) -> Result<Hash, StoreError> {
@@ -218,13 +221,13 @@ impl Store for LocalFolder {
         source.unmark()?;
         let before = source.file.metadata()?;
         let Plan { found, change } = plan(&source)?;
-        if found != expected {
+        if !expected.names(found) {
             return Err(StoreError::Stale(found));
         }
-        let splice = change?;
+        let splices = change?;
         let replaced = Replaced { size: source.size(), hash: found };
         let mut temporary = Temporary::like(&lock, &source.file, &before, replaced)?;
-        let hash = write_spliced(&source, &splice, &mut temporary, terms)?;
+        let hash = write_spliced(&source, &splices, &mut temporary, terms)?;
         let paths_with_rules = paths_with_rules(terms, path, &resolved);
         if !paths_with_rules.is_empty() {
             let (old, new) = (
@@ -238,7 +241,7 @@ impl Store for LocalFolder {
         Ok(hash)
     }
 
-    fn remove(&self, path: &WorkspacePath, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError> {
+    fn remove(&self, path: &WorkspacePath, expected: &Tag, terms: &Terms<'_>) -> Result<(), StoreError> {
         let reached = self.reach_name(path, terms)?;
         reached.source.check(expected, terms)?;
         match reached.leads_to {
@@ -255,16 +258,29 @@ impl Store for LocalFolder {
     fn rename(
         &self,
         path: &WorkspacePath,
-        expected: Hash,
+        expected: &Tag,
         to: &WorkspacePath,
         terms: &Terms<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Hash, StoreError> {
         let reached = self.reach_name(path, terms)?;
-        reached.source.check(expected, terms)?;
-        self.move_reached(&reached, path, to, terms).map_err(|error| match error {
+        let hash = reached.source.check(expected, terms)?;
+        self.move_reached(&reached, path, to, terms).map(|()| hash).map_err(|error| match error {
             StoreError::Ended | StoreError::Refused(_) | StoreError::Changed | StoreError::Kept(_) => error,
             error => StoreError::Target(Box::new(error)),
         })
+    }
+
+    fn resolve(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<WorkspacePath, StoreError> {
+        self.resolve_change(path, terms)
+    }
+
+    fn change_set(
+        &self,
+        changes: &mut [FileChange<'_>],
+        dry_run: bool,
+        terms: &Terms<'_>,
+    ) -> Result<Vec<Hash>, ChangeSetError> {
+        self.change_files(changes, dry_run, terms)
     }
 
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError> {

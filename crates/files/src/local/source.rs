@@ -10,7 +10,7 @@ use rustix::{fs::FileType, io::ReadWriteFlags};
 
 use super::{mark, version::Version};
 use crate::{
-    hash::{Hash, Hasher},
+    hash::{Hash, Hasher, Tag},
     store::{Source, StoreError, Terms},
 };
 
@@ -63,15 +63,15 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Compares the file's hash with the expected one.
-    pub(super) fn check(&self, expected: Hash, terms: &Terms<'_>) -> Result<(), StoreError> {
+    /// Computes the hash, and refuses any other version than the expected one.
+    pub(super) fn check(&self, expected: &Tag, terms: &Terms<'_>) -> Result<Hash, StoreError> {
         let mut hasher = Hasher::default();
         self.for_each_chunk(0, self.size(), terms, |bytes| {
             hasher.update(bytes);
             Ok(())
         })?;
         let found = hasher.finish();
-        if found == expected { Ok(()) } else { Err(StoreError::Stale(found)) }
+        if expected.names(found) { Ok(found) } else { Err(StoreError::Stale(found)) }
     }
 
     /// Reads the whole content.

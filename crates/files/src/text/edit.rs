@@ -46,7 +46,7 @@ pub(crate) fn replace(
         Err(problem) => return Ok(refused(&found, bad_line(&problem, &found))),
     };
     let change = match (finder.count, finder.found.first()) {
-        (1, Some(occurrence)) => Ok(replacement(occurrence, new, &found)),
+        (1, Some(occurrence)) => Ok(vec![replacement(occurrence, new, &found)]),
         (0, _) => Err(teach::not_as_given(source, &range, (Given::Old, old), has_ended)?),
         (count, _) => Err(teach::ambiguous(count, &finder.found)),
     };
@@ -85,7 +85,7 @@ pub(crate) fn insert(
         Some((start, terminator)) if is_anchor => {
             let terminator = or_file(terminator, &found);
             let inserted = ended_lines(content, terminator);
-            Ok(Splice { start, removed: 0, inserted })
+            Ok(vec![Splice { start, removed: 0, inserted }])
         }
         _ => Err(teach::not_as_given(source, &(number..number + 1), (Given::Anchor, anchor), has_ended)?),
     };
@@ -115,7 +115,7 @@ pub(crate) fn append(
         inserted.truncate(inserted.len() - terminator.bytes().len());
         inserted.extend_from_slice(open_end(content, terminator));
     }
-    let change = Ok(Splice { start: found.size, removed: 0, inserted });
+    let change = Ok(vec![Splice { start: found.size, removed: 0, inserted }]);
     let total_lines = found.lines + line_count(content);
     Ok(Edit { plan: Plan { found: found.hash, change }, total_lines })
 }
@@ -183,7 +183,7 @@ fn refused(survey: &Survey, fault: Fault) -> Edit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{hash::Hash, text::read};
+    use crate::{hash::Hash, store::spliced, text::read};
     use proptest::prelude::*;
 
     struct Bytes<'a>(&'a [u8]);
@@ -209,9 +209,8 @@ mod tests {
     fn apply(text: &str, edit: Result<Edit, StoreError>) -> Result<(String, u64), Refusal> {
         let edit = edit.expect("the text can be read");
         assert_eq!(edit.plan.found, Hash::of(text.as_bytes()));
-        let splice = edit.plan.change.map_err(|fault| Refusal(fault.message.clone()))?;
-        let (start, end) = (splice.start as usize, (splice.start + splice.removed) as usize);
-        let bytes = [&text.as_bytes()[..start], &splice.inserted, &text.as_bytes()[end..]].concat();
+        let splices = edit.plan.change.map_err(|fault| Refusal(fault.message.clone()))?;
+        let bytes = spliced(text.as_bytes(), &splices);
         Ok((String::from_utf8(bytes).expect("text"), edit.total_lines))
     }
 

@@ -38,13 +38,13 @@ impl Tool for FileMove {
         &[Permission::Argument(Verb::Write, "/path"), Permission::Argument(Verb::Write, "/to")];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Hashed, Fault> {
-        let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
+        let (path, expected) = (files::path(&input.path)?, files::tag(&input.hash)?);
         let to = files::path(&input.to)?;
         let paths = Paths { path, to: Some(to.clone()) };
         let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
-            store.rename(&paths.path, expected, &to, terms)
+            store.rename(&paths.path, &expected, &to, terms)
         };
-        self.0.with_store(&call, paths, work).await?;
-        Ok(Hashed { hash: expected.to_string() })
+        let hash = self.0.with_store(&call, paths, work).await?;
+        Ok(Hashed { hash: hash.to_string() })
     }
 }

@@ -41,9 +41,9 @@ impl Tool for FileRemove {
     const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Write, "/path")];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Output, Fault> {
-        let (path, expected) = (files::path(&input.path)?, files::hash(&input.hash)?);
+        let (path, expected) = (files::path(&input.path)?, files::tag(&input.hash)?);
         let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
-            store.remove(&paths.path, expected, terms)
+            store.remove(&paths.path, &expected, terms)
         };
         self.0.with_store(&call, path.into(), work).await.map(|()| Output {})
     }

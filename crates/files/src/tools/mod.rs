@@ -81,7 +81,7 @@ async fn edit_lines(
     tells_current_hash: bool,
     plan: impl Fn(&dyn Source, &dyn Fn() -> bool) -> Planned + Send + 'static,
 ) -> Result<Edited, Fault> {
-    let (path, expected) = (files::path(path)?, files::hash(hash)?);
+    let (path, expected) = (files::path(path)?, files::tag(hash)?);
     let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
         let mut total_lines = 0;
         let mut plan = |source: &dyn Source| {
@@ -89,7 +89,7 @@ async fn edit_lines(
             total_lines = edit.total_lines;
             Ok(edit.plan)
         };
-        let hash = store.swap(&paths.path, expected, &mut plan, terms).map_err(|error| match error {
+        let hash = store.swap(&paths.path, &expected, &mut plan, terms).map_err(|error| match error {
             StoreError::Stale(found) => StoreError::Refused(files::stale(found, tells_current_hash)),
             error => error,
         })?;
