@@ -66,6 +66,14 @@ pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
                 .hint("call again when that program has finished, or stop it")
                 .details(details)
         }
+        StoreError::Unfinished => {
+            let message = format!(
+                "{path} belongs to a change of several files that was cut off and is not undone yet; nothing was done"
+            );
+            Fault::new(ErrorCode::Conflict, message)
+                .hint("check_status says what stands in the way; it is tried again with every call")
+                .details(json!({"reason": "unfinished_change"}))
+        }
         StoreError::KeepsChanging => {
             let message = format!("the target of {path} keeps changing; nothing was done");
             Fault::new(ErrorCode::Conflict, message).hint("call again")

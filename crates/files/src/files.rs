@@ -61,6 +61,21 @@ impl Files {
         self.read(call, self::path(path)?, work).await
     }
 
+    /// What stands in the way of undoing change sets that were cut off, with those of their files that the caller may
+    /// read.
+    pub fn unfinished_changes(&self, call: &CallContext) -> Vec<String> {
+        let may_read =
+            |path: &&WorkspacePath| call.caller().require(&Access::Path(Verb::Read, (*path).clone())).is_ok();
+        let about = |(files, reason): (Vec<WorkspacePath>, String)| {
+            let names: Vec<_> = files.iter().filter(may_read).map(ToString::to_string).collect();
+            match names.is_empty() {
+                true => reason,
+                false => format!("{}: {reason}", names.join(", ")),
+            }
+        };
+        self.store.unfinished().into_iter().map(about).collect()
+    }
+
     pub(crate) fn root_name(&self) -> &RootName {
         &self.root_name
     }
@@ -128,6 +143,7 @@ impl Files {
 
     /// Runs `work` with the permissions, rules and cancellation of a call.
     fn on_terms<T>(&self, call: &CallContext, work: impl FnOnce(&dyn Store, &Terms<'_>) -> T) -> T {
+        self.store.recover();
         let written = RefCell::new(Vec::new());
         let permit = |verb, path: &WorkspacePath| {
             // This is the resolved path, after all links.

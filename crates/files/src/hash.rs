@@ -1,6 +1,6 @@
 //! The version of a file: the SHA-256 of its bytes.
 
-use std::fmt;
+use std::{fmt, io};
 
 use sha2::{Digest, Sha256};
 
@@ -88,6 +88,17 @@ impl Hasher {
     /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
+    }
+
+    /// The hash of what is left to read of a file.
+    pub(crate) fn hash_file(mut file: impl io::Read) -> io::Result<Hash> {
+        let (mut hasher, mut buffer) = (Self::default(), vec![0; 256 << 10]);
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(hasher.finish()),
+                count => hasher.update(&buffer[..count]),
+            }
+        }
     }
 
     /// The hash of all added bytes.

@@ -18,7 +18,7 @@ mod tools;
 pub use files::{Files, Lines};
 pub use globs::Globs;
 pub use hash::{Hash, Hasher, Tag};
-pub use local::{Durability, LocalFolder};
+pub use local::{Checkpoint, Durability, LocalFolder, UnfinishedChange};
 pub use store::{
     ChangeKind, ChangeSetError, Entry, FileChange, Kind, NoRules, Plan, Rules, Source, Splice, Store,
     StoreError, Terms, TreeEntries, TreeFilter,

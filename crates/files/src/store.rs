@@ -59,6 +59,14 @@ pub trait Store: Send + Sync + 'static {
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError>;
 
+    /// Undoes the change sets of processes that died in the middle, if there are any. Called before each call.
+    fn recover(&self) {}
+
+    /// The change sets of dead processes that could not be undone: their files, and why.
+    fn unfinished(&self) -> Vec<(Vec<WorkspacePath>, String)> {
+        Vec::new()
+    }
+
     /// The direct entries of a folder, in no order.
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError>;
 
@@ -308,6 +316,8 @@ pub enum StoreError {
     OtherFileSystem,
     /// A name in the path is too long for the file system.
     NameTooLong,
+    /// The file belongs to a change set that was cut off and is not undone yet.
+    Unfinished,
     /// Something foreign has the name of the temporary file that a change needs.
     Blocked,
     /// The name is reserved for temporary files.

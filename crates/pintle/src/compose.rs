@@ -5,7 +5,7 @@ use std::{io, path::Path, sync::Arc};
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::nearest;
 use pintle_engine::{CallLog, Engine, Options};
-use pintle_files::{Files, LocalFolder};
+use pintle_files::{Files, LocalFolder, Store};
 use pintle_positions::Located;
 use pintle_search::{Search, SearchConfig};
 use pintle_tool::{DynTool, Resources, Toolset};
@@ -99,7 +99,14 @@ fn open_files(
 ) -> Result<Arc<Files>, StartError> {
     let folder = LocalFolder::open(&workspace.root).map_err(|error| root_not_opened(workspace, error))?;
     let rules = WorkspaceRules::new(workspace, bindings);
-    let store = Arc::new(folder.with_durability(workspace.durability).with_warnings(notices::warning));
+    let state_dir = workspace.state_dir.as_ref().filter(|_| workspace.refuse_state_inside_root().is_ok());
+    let folder = folder
+        .with_durability(workspace.durability)
+        .with_warnings(notices::warning)
+        .with_journals(state_dir.map(|state_dir| state_dir.join("changes")));
+    // What a server that died in the middle has left is undone before the first call.
+    folder.recover();
+    let store = Arc::new(folder);
     let search = Arc::clone(search);
     Ok(Files::new(store, Arc::new(rules), workspace.root_name(), move |path| search.note(path)))
 }

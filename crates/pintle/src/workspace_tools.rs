@@ -39,7 +39,11 @@ pub fn workspace_tools(
         has_backend: workspace.backend_url.is_some(),
         warnings: assets.warnings().to_vec(),
     };
-    pintle_workspace::tools(config, FilesLines(Arc::clone(files)), SearchReports(Arc::clone(search)))
+    pintle_workspace::tools(
+        config,
+        FilesLines(Arc::clone(files)),
+        Reports { files: Arc::clone(files), search: Arc::clone(search) },
+    )
 }
 
 /// Lines as the files toolset reads them.
@@ -53,18 +57,21 @@ impl LineReader for FilesLines {
     }
 }
 
-/// Reports of the search toolset.
-struct SearchReports(Arc<Search>);
+/// Reports of the files and search toolsets.
+struct Reports {
+    files: Arc<Files>,
+    search: Arc<Search>,
+}
 
-impl SearchReporter for SearchReports {
+impl SearchReporter for Reports {
     type IndexState = IndexState;
 
     fn index_state(&self, call: &CallContext) -> Result<IndexState, Fault> {
-        self.0.index_state(call)
+        self.search.index_state(call)
     }
 
     fn health(&self, call: &CallContext) -> Result<Health, Fault> {
-        let SearchHealth { capabilities, warnings } = self.0.health(call)?;
+        let SearchHealth { capabilities, warnings } = self.search.health(call)?;
         let capabilities = capabilities.into_iter().map(|(name, state)| {
             let state = match state {
                 WorkState::Works => CapabilityState::Works,
@@ -75,6 +82,10 @@ impl SearchReporter for SearchReports {
         });
         let warnings =
             warnings.into_iter().map(|HealthWarning { message, remedy }| Warning { message, remedy });
-        Ok(Health { capabilities: capabilities.collect(), warnings: warnings.collect() })
+        let unfinished = self.files.unfinished_changes(call).into_iter().map(|what| Warning {
+            message: format!("a change of several files was cut off and is not undone yet: {what}"),
+            remedy: "remove what stands in the way; it is undone with the next call".into(),
+        });
+        Ok(Health { capabilities: capabilities.collect(), warnings: unfinished.chain(warnings).collect() })
     }
 }

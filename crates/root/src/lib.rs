@@ -21,5 +21,7 @@ mod stamp;
 pub use beneath::{Directory, open_any_in, open_file_in, open_folder_anywhere, open_folder_in};
 pub use clocks::Clocks;
 pub use failure::{failure_reason, storage_failed};
-pub use root::{Root, RootProblem, TEMPORARY_FILE, handle_path, is_reserved};
+pub use root::{
+    Root, RootProblem, STAGING_FOLDER, TEMPORARY_FILE, handle_path, is_reserved, is_reserved_name,
+};
 pub use stamp::{Reading, Sighting, Stamp, identity};

@@ -20,6 +20,12 @@ use crate::{
 /// The name of unfinished files, which the files toolset keeps for itself in every folder. Nobody else sees what has it.
 pub const TEMPORARY_FILE: &str = ".pintle-tmp";
 
+/// The name of the folders in which change sets stage files, next to the files that they change. Reserved as well.
+pub const STAGING_FOLDER: &str = ".pintle-staged";
+
+/// The names that nothing in the root has but what is being changed.
+pub(crate) const RESERVED: [&str; 2] = [TEMPORARY_FILE, STAGING_FOLDER];
+
 /// The root, held open.
 ///
 /// Errors of the system are those of [`Directory`]. A path is `NOENT` also if a name on its way is
@@ -64,11 +70,16 @@ impl Root {
         handle_path(&self.directory)
     }
 
+    /// The device and inode of the root.
+    pub fn identity(&self) -> Result<(u64, u64), Errno> {
+        identity(&self.directory)
+    }
+
     /// Whether the path still leads to the folder that was opened, and that may be read.
     pub fn check(&self) -> Result<(), RootProblem> {
         let here =
             statat(CWD, &self.path, AtFlags::empty()).map_err(|error| RootProblem::Gone(error.into()))?;
-        let opened = identity(&self.directory).map_err(|error| RootProblem::Gone(error.into()))?;
+        let opened = self.identity().map_err(|error| RootProblem::Gone(error.into()))?;
         if (here.st_dev, here.st_ino) != opened {
             return Err(RootProblem::Replaced);
         }
@@ -189,9 +200,14 @@ pub fn handle_path(open: impl AsFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", open.as_fd().as_raw_fd()))
 }
 
-/// Whether a name on the way is the one of [unfinished files](TEMPORARY_FILE).
+/// Whether a name is reserved for [unfinished files](TEMPORARY_FILE) or [staged ones](STAGING_FOLDER).
+pub fn is_reserved_name(name: &[u8]) -> bool {
+    RESERVED.iter().any(|reserved| name == reserved.as_bytes())
+}
+
+/// Whether a name on the way is [reserved](is_reserved_name).
 pub fn is_reserved(path: &WorkspacePath) -> bool {
-    path.as_str().split('/').any(|name| name == TEMPORARY_FILE)
+    path.as_str().split('/').any(|name| is_reserved_name(name.as_bytes()))
 }
 
 fn refuse_reserved(path: &WorkspacePath) -> Result<(), Errno> {

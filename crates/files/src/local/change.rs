@@ -7,11 +7,7 @@ use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use rustix::fs::{AtFlags, FileType};
 
 use super::{
-    LocalFolder, commit, leftover,
-    lock::Lock,
-    reach::Reached,
-    source::OpenFile,
-    temporary::{Temporary, rename_to_new},
+    LocalFolder, commit, leftover, lock::Lock, reach::Reached, source::OpenFile, temporary::rename_to_new,
 };
 use crate::{
     hash::{Hash, Hasher},
@@ -120,24 +116,24 @@ fn link_stays(path: &WorkspacePath) -> Fault {
         .hint("move its target instead, or rename the link within its folder")
 }
 
-/// Writes the source with the splices applied to the temporary file, and returns the hash of the result.
-pub(super) fn write_spliced(
+/// Passes the source with the splices applied to `write`, piece by piece, and returns the hash of the result.
+pub(super) fn pass_spliced(
     source: &OpenFile,
     splices: &[Splice],
-    temporary: &mut Temporary<'_>,
+    mut write: impl FnMut(&[u8]) -> Result<(), StoreError>,
     terms: &Terms<'_>,
 ) -> Result<Hash, StoreError> {
     let mut hasher = Hasher::default();
-    let mut write = |bytes: &[u8]| {
+    let mut pass = |bytes: &[u8]| {
         hasher.update(bytes);
-        temporary.write(bytes)
+        write(bytes)
     };
     let mut rest = 0;
     for splice in splices {
-        source.for_each_chunk(rest, splice.start - rest, terms, &mut write)?;
-        write(&splice.inserted)?;
+        source.for_each_chunk(rest, splice.start - rest, terms, &mut pass)?;
+        pass(&splice.inserted)?;
         rest = splice.start + splice.removed;
     }
-    source.for_each_chunk(rest, source.size().saturating_sub(rest), terms, &mut write)?;
+    source.for_each_chunk(rest, source.size().saturating_sub(rest), terms, &mut pass)?;
     Ok(hasher.finish())
 }

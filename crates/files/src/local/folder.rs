@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use pintle_contract::{Verb, WorkspacePath};
-use pintle_root::{Root, TEMPORARY_FILE};
+use pintle_root::{Root, is_reserved_name};
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType};
 
 use crate::store::{Entry, Kind, StoreError, Terms};
@@ -61,7 +61,7 @@ fn shown(
 ) -> Option<(String, Option<WorkspacePath>)> {
     let bytes = found.file_name().to_bytes();
     let name = String::from_utf8_lossy(bytes).into_owned();
-    if matches!(name.as_str(), "." | "..") || name == TEMPORARY_FILE {
+    if matches!(bytes, b"." | b"..") || is_reserved_name(bytes) {
         return None;
     }
     let path = real.join(&name);

@@ -1,9 +1,6 @@
 //! Recovery after a writer that was killed: removes or keeps what it left in a folder.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-};
+use std::{fs::File, os::fd::AsFd};
 
 use pintle_root::{TEMPORARY_FILE as NAME, handle_path, open_file_in};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat};
@@ -58,13 +55,21 @@ pub(super) fn sweep(folder: &Lock, warn: &Warn) {
 
 /// Renames what has the name of temporary files to a visible name next to the file it belongs to; returns that name.
 pub(super) fn keep(folder: &Lock, name: Option<&str>) -> Result<String, StoreError> {
+    keep_from((folder, NAME), folder, name.unwrap_or(NAME.trim_start_matches('.')))
+}
+
+/// Renames a file that somebody has saved to a visible name next to the file it belongs to; returns that name.
+pub(super) fn keep_from(
+    (from_folder, from): (impl AsFd, &str),
+    folder: &Lock,
+    name: &str,
+) -> Result<String, StoreError> {
     const LONGEST: usize = 255;
     const MOST: usize = 100_000;
-    let name = name.unwrap_or(NAME.trim_start_matches('.'));
     for number in 1..=MOST {
         let suffix = format!(".recovered-{number}");
         let kept = format!("{}{suffix}", beginning(name, LONGEST - suffix.len()));
-        match rename_to_new((folder, NAME), (folder, &kept)) {
+        match rename_to_new((&from_folder, from), (folder, &kept)) {
             Err(StoreError::Exists) => {}
             Err(error) => return Err(error),
             Ok(()) => return Ok(kept),
@@ -126,17 +131,7 @@ fn find_marked(folder: &Lock) -> Option<(String, File, Option<Replaced>)> {
 }
 
 fn holds(file: File, hash: Hash) -> bool {
-    hash_of(file).is_ok_and(|found| found == hash)
-}
-
-fn hash_of(mut file: File) -> io::Result<Hash> {
-    let (mut hasher, mut buffer) = (Hasher::default(), vec![0; 256 << 10]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hasher.finish()),
-            count => hasher.update(&buffer[..count]),
-        }
-    }
+    Hasher::hash_file(file).is_ok_and(|found| found == hash)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::store::StoreError;
 
 /// How long a call waits for a lock. A writer holds it only for the time of one write; a program that holds it longer
 /// locks folders for reasons of its own.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The lock on a folder, released when dropped. The open folder itself is locked, so all servers on this folder share
 /// the lock whatever their state folders, and the kernel releases it when a writer dies.
@@ -24,9 +24,18 @@ pub(super) struct Lock(OwnedFd);
 impl Lock {
     /// Waits for the lock until it is free, the call is cancelled, or [`LOCK_TIMEOUT`] has passed.
     pub(super) fn take(folder: OwnedFd, has_ended: &dyn Fn() -> bool) -> Result<Self, StoreError> {
+        Self::take_until(folder, Instant::now() + LOCK_TIMEOUT, has_ended)
+    }
+
+    /// The same, until a deadline.
+    pub(super) fn take_until(
+        folder: OwnedFd,
+        deadline: Instant,
+        has_ended: &dyn Fn() -> bool,
+    ) -> Result<Self, StoreError> {
         const FIRST: Duration = Duration::from_micros(50);
         const LONGEST: Duration = Duration::from_millis(5);
-        let (start, mut pause) = (Instant::now(), FIRST);
+        let mut pause = FIRST;
         loop {
             match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self(folder)),
@@ -36,12 +45,18 @@ impl Lock {
             if has_ended() {
                 return Err(StoreError::Ended);
             }
-            if start.elapsed() > LOCK_TIMEOUT {
+            if Instant::now() > deadline {
                 return Err(StoreError::Locked(holder(&folder)));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(LONGEST);
         }
+    }
+
+    /// Gives the lock up, and keeps the folder open.
+    pub(super) fn release(self) -> OwnedFd {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+        self.0
     }
 
     /// Takes the lock if it is free.

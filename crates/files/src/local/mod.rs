@@ -26,10 +26,12 @@ mod temporary;
 mod tree;
 mod version;
 
+pub use change_set::{Checkpoint, UnfinishedChange};
+
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use pintle_contract::{Verb, WorkspacePath};
@@ -41,9 +43,10 @@ use rustix::{
 
 use self::{
     change::{
-        MAX_CHECKED_BYTES, check_rules, content_to_check, paths_with_rules, refuse_taken, too_large,
-        write_spliced,
+        MAX_CHECKED_BYTES, check_rules, content_to_check, pass_spliced, paths_with_rules, refuse_taken,
+        too_large,
     },
+    change_set::ChangeSets,
     leftover::Warn,
     lock::Lock,
     mark::Replaced,
@@ -64,6 +67,7 @@ pub struct LocalFolder {
     root: Root,
     durability: Durability,
     warn: Box<Warn>,
+    change_sets: ChangeSets,
 }
 
 /// Whether a change is on disk (fsync) when its call returns.
@@ -107,7 +111,8 @@ impl LocalFolder {
     fn new(root: Root) -> io::Result<Self> {
         // A root that can be traversed but not listed is refused.
         root.open_folder(&WorkspacePath::root())?;
-        Ok(Self { root, durability: Durability::default(), warn: Box::new(|_| {}) })
+        let change_sets = ChangeSets::default();
+        Ok(Self { root, durability: Durability::default(), warn: Box::new(|_| {}), change_sets })
     }
 
     /// Reports "not found" only to callers who may read the resolved path, so that a link cannot be used to probe for
@@ -154,6 +159,21 @@ impl LocalFolder {
         Self { durability, ..self }
     }
 
+    /// Sets the folder of the journals of change sets, which must not be in the root. Without one, several files cannot
+    /// be changed together.
+    #[must_use]
+    pub fn with_journals(mut self, folder: Option<PathBuf>) -> Self {
+        self.change_sets.journals = folder;
+        self
+    }
+
+    /// Sets what is called before each step of a change set, for tests that stop there.
+    #[must_use]
+    pub fn with_checkpoint(mut self, checkpoint: Box<Checkpoint>) -> Self {
+        self.change_sets.checkpoint = checkpoint;
+        self
+    }
+
     /// Sets the function that logs warnings for the operator, one line each.
     #[must_use]
     pub fn with_warnings(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
@@ -194,8 +214,7 @@ impl Store for LocalFolder {
                 .iter()
                 .try_for_each(|path| check_rules(terms, path, None, content))
         })?;
-        let lock = Lock::take(folder, terms.has_ended)?;
-        leftover::sweep(&lock, &self.warn);
+        let lock = self.lock_to_write(folder, terms)?;
         refuse_taken(&lock, name)?;
         let mut temporary = Temporary::create(&lock)?;
         temporary.write(content)?;
@@ -227,7 +246,7 @@ impl Store for LocalFolder {
         let splices = change?;
         let replaced = Replaced { size: source.size(), hash: found };
         let mut temporary = Temporary::like(&lock, &source.file, &before, replaced)?;
-        let hash = write_spliced(&source, &splices, &mut temporary, terms)?;
+        let hash = pass_spliced(&source, &splices, |bytes| temporary.write(bytes), terms)?;
         let paths_with_rules = paths_with_rules(terms, path, &resolved);
         if !paths_with_rules.is_empty() {
             let (old, new) = (
@@ -271,7 +290,7 @@ impl Store for LocalFolder {
     }
 
     fn resolve(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<WorkspacePath, StoreError> {
-        self.resolve_change(path, terms)
+        self.resolve_target(path, terms)
     }
 
     fn change_set(
@@ -281,6 +300,19 @@ impl Store for LocalFolder {
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError> {
         self.change_files(changes, dry_run, terms)
+    }
+
+    fn recover(&self) {
+        self.recover_if_needed();
+    }
+
+    fn unfinished(&self) -> Vec<(Vec<WorkspacePath>, String)> {
+        let changes = self.unfinished_changes().into_iter();
+        changes
+            .map(|UnfinishedChange { files, journal, reason }| {
+                (files, format!("{reason} (journal {})", journal.display()))
+            })
+            .collect()
     }
 
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError> {

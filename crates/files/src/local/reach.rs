@@ -9,7 +9,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{LocalFolder, leftover, lock::Lock, source::OpenFile};
+use super::{LocalFolder, change_set::Staging, leftover, lock::Lock, source::OpenFile};
 use crate::store::{StoreError, Terms};
 
 /// How often a path is resolved again when it changes in the meantime.
@@ -68,8 +68,8 @@ impl LocalFolder {
             .map_err(|error| self.unless_hidden(error.into(), path, Verb::Write, terms))?;
         let resolved = parent.join(name).ok_or(StoreError::NotFound)?;
         may_write(&resolved, terms)?;
-        let lock = Lock::take(folder, terms.has_ended)?;
-        leftover::sweep(&lock, &self.warn);
+        let lock = self.lock_to_write(folder, terms)?;
+        self.refuse_unfinished(&resolved)?;
         let (source, leads_to) = match open_any_in(&lock, name.as_bytes()) {
             Ok(file) => (OpenFile::new(file)?, None),
             // `O_NOFOLLOW` on a link fails with ELOOP.
@@ -84,6 +84,20 @@ impl LocalFolder {
             Err(error) => return Err(error.into()),
         };
         Ok(Reached { path: resolved, name: name.to_owned(), lock, source, leads_to })
+    }
+
+    /// Locks a folder, and cleans up what dead writers left in it.
+    pub(super) fn lock_to_write(&self, folder: OwnedFd, terms: &Terms<'_>) -> Result<Lock, StoreError> {
+        let lock = Lock::take(folder, terms.has_ended)?;
+        leftover::sweep(&lock, &self.warn);
+        if !Staging::is_in(&lock) {
+            return Ok(lock);
+        }
+        // Recovery takes the locks of all folders that it needs.
+        let path = leftover::shown_path(&lock);
+        let folder = lock.release();
+        self.recover_found(&path);
+        Lock::take(folder, terms.has_ended)
     }
 
     /// Resolves the path of a new file and creates its missing parent folders. `check` gets the resolved path before
@@ -161,7 +175,7 @@ impl Drop for MadeFolders {
 }
 
 /// Checks that the caller may write the resolved path, and that rules allow changes there at all.
-fn may_write(resolved: &WorkspacePath, terms: &Terms<'_>) -> Result<(), StoreError> {
+pub(super) fn may_write(resolved: &WorkspacePath, terms: &Terms<'_>) -> Result<(), StoreError> {
     (terms.permit)(Verb::Write, resolved)?;
     Ok(terms.rules.may_change(resolved)?)
 }

@@ -57,18 +57,7 @@ impl<'a> Temporary<'a> {
         replaced: Replaced,
     ) -> Result<Self, StoreError> {
         let (temporary, own) = Self::begin(folder, Mode::from_raw_mode(0o600), Some(replaced))?;
-        let mut kept = 0o7777;
-        if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
-            let (owner, group) = (Uid::from_raw(file.uid()), Gid::from_raw(file.gid()));
-            // If the owner cannot be kept, try the group; if neither can, the edit still goes on. The setuid and setgid
-            // bits are dropped then, so that the file cannot run as its new owner.
-            if rustix::fs::fchown(&temporary.file, Some(owner), Some(group)).is_err() {
-                kept = 0o777;
-                let _ = rustix::fs::fchown(&temporary.file, None, Some(group));
-            }
-        }
-        let mode = file.permissions().mode() & kept;
-        attributes::copy(source, &temporary.file, Mode::from_raw_mode(mode as RawMode))?;
+        make_alike(&temporary.file, &own, source, file)?;
         Ok(temporary)
     }
 
@@ -132,7 +121,7 @@ impl<'a> Temporary<'a> {
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
         durability.sync(&self.file)?;
-        let lease = lease(self.folder, name, read, terms)?;
+        let lease = lease(self.folder, name, read, terms.has_ended)?;
         read.version.check(self.folder, name)?;
         let own = Version::of(&self.file)?.stamp;
         commit(terms)?;
@@ -208,6 +197,27 @@ impl<'a> Temporary<'a> {
     }
 }
 
+/// Gives a new file the mode, owner, ACL and extended attributes of the file that it is going to replace.
+pub(super) fn make_alike(
+    new: &File,
+    own: &Metadata,
+    source: &File,
+    file: &Metadata,
+) -> Result<(), StoreError> {
+    let mut kept = 0o7777;
+    if (own.uid(), own.gid()) != (file.uid(), file.gid()) {
+        let (owner, group) = (Uid::from_raw(file.uid()), Gid::from_raw(file.gid()));
+        // If the owner cannot be kept, try the group; if neither can, the edit still goes on. The setuid and setgid
+        // bits are dropped then, so that the file cannot run as its new owner.
+        if rustix::fs::fchown(new, Some(owner), Some(group)).is_err() {
+            kept = 0o777;
+            let _ = rustix::fs::fchown(new, None, Some(group));
+        }
+    }
+    let mode = file.permissions().mode() & kept;
+    attributes::copy(source, new, Mode::from_raw_mode(mode as RawMode))
+}
+
 /// Keeps a file that cannot get its name back under a visible name. If the file system refuses that, too, the file keeps
 /// the name of temporary files until the folder is next used. Returns the error for the caller.
 fn keep(folder: &Lock, name: &str) -> StoreError {
@@ -229,14 +239,14 @@ impl Pinned {
 }
 
 /// Takes a lease on a file that is about to be replaced or removed, where leases are available.
-fn lease<'a>(
+pub(super) fn lease<'a>(
     folder: &Lock,
     name: &str,
     read: &'a OpenFile,
-    terms: &Terms<'_>,
+    has_ended: &dyn Fn() -> bool,
 ) -> Result<Option<Lease<'a>>, StoreError> {
     Lease::take(&read.file, || {
-        if (terms.has_ended)() {
+        if has_ended() {
             return Err(StoreError::Ended);
         }
         read.version.check(folder, name)
@@ -250,7 +260,7 @@ pub(super) fn remove(
     read: &OpenFile,
     terms: &Terms<'_>,
 ) -> Result<(), StoreError> {
-    let lease = lease(folder, name, read, terms)?;
+    let lease = lease(folder, name, read, terms.has_ended)?;
     read.version.check(folder, name)?;
     commit(terms)?;
     rename_to_new((folder, name), (folder, NAME)).map_err(|error| match error {

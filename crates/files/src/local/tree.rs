@@ -6,7 +6,7 @@
 use std::{collections::BinaryHeap, os::fd::OwnedFd};
 
 use pintle_contract::{Verb, WorkspacePath};
-use pintle_root::{Root, TEMPORARY_FILE};
+use pintle_root::{Root, TEMPORARY_FILE, is_reserved_name};
 use rustix::{
     fs::{AtFlags, Dir, DirEntry, FileType},
     io::Errno,
@@ -204,7 +204,7 @@ impl TreeWalk<'_> {
         let none = [None, None].into_iter().flatten();
         let bytes = found.file_name().to_bytes();
         let name = String::from_utf8_lossy(bytes);
-        if matches!(bytes, b"." | b".." | b".git") || name == TEMPORARY_FILE {
+        if matches!(bytes, b"." | b".." | b".git") || is_reserved_name(bytes) {
             return none;
         }
         let path = level.real.join(&name).filter(|_| name.as_bytes() == bytes);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{absolute, joined};
-use crate::root::TEMPORARY_FILE;
+use crate::root::is_reserved_name;
 
 /// Why something under the root is not looked at, apart from what a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,7 +61,7 @@ pub(super) fn count(
         for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             let name = entry.file_name().into_vec();
-            if name == TEMPORARY_FILE.as_bytes() {
+            if is_reserved_name(&name) {
                 continue;
             }
             let path = joined(&folder, &name);

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::within::Within;
-use crate::{root::TEMPORARY_FILE, stamp::Stamp};
+use crate::{root::RESERVED, stamp::Stamp};
 
 /// A regular file that no rule ignores.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl<T> Drop for Part<'_, T> {
 /// no part of the workspace either.
 fn builder(root: &Path) -> io::Result<WalkBuilder> {
     let mut left_out = OverrideBuilder::new(root);
-    for name in [".git", TEMPORARY_FILE] {
+    for name in RESERVED.iter().chain([&".git"]) {
         left_out.add(&format!("!{name}")).map_err(io::Error::other)?;
     }
     let mut builder = WalkBuilder::new(root);

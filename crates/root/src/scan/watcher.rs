@@ -19,6 +19,7 @@ use rustix::{
 };
 
 use super::{absolute, joined};
+use crate::root::is_reserved_name;
 
 /// Watches the folders of a root.
 pub struct Watcher {
@@ -104,6 +105,10 @@ impl Watcher {
                 events.are_lost |= folder.is_empty();
                 continue;
             };
+            // What is being changed is no part of the workspace.
+            if is_reserved_name(name.to_bytes()) {
+                continue;
+            }
             let path = joined(folder, name.to_bytes());
             // A file that is written to gives many events in a row.
             if events.paths.last() != Some(&path) {

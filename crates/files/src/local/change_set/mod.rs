@@ -1,0 +1,368 @@
+//! Change sets: several files change, or none of them.
+//!
+//! All new contents are written next to their files first (`staging.rs`), and the **journal** in the state folder says what
+//! is going to be exchanged (`journal.rs`). Then the files are exchanged one by one. Whatever fails before the last one, the
+//! death of the process included, is undone by the journal (`undo.rs`, `recovery.rs`). There is no roll-forward: a change
+//! set that is not done has not happened.
+//!
+//! The folders of all files stay locked from the first check until the journal is gone, so nobody who uses the locks sees
+//! a state in between.
+
+mod folders;
+mod journal;
+mod plan;
+mod recovery;
+mod staging;
+mod undo;
+
+use std::{io, path::PathBuf, time::Duration};
+
+use parking_lot::{Mutex, MutexGuard};
+use pintle_contract::{ErrorCode, Fault};
+use pintle_root::open_any_in;
+use rustix::io::Errno;
+
+pub use recovery::UnfinishedChange;
+pub(super) use staging::Staging;
+
+use self::{
+    folders::Folders,
+    journal::{FileRecord, Journal, Record, State},
+    plan::{Planned, PlannedKind},
+    recovery::Recovery,
+    undo::{Undone, undo},
+};
+use super::{
+    LocalFolder,
+    change::pass_spliced,
+    commit,
+    lease::Lease,
+    lock::LOCK_TIMEOUT,
+    source::OpenFile,
+    temporary::{lease, make_alike, rename_to_new},
+};
+use crate::{
+    hash::Hash,
+    store::{ChangeKind, ChangeSetError, FileChange, StoreError, Terms},
+};
+
+/// How often everything is resolved again because a path leads elsewhere by now.
+const TRIES: usize = 16;
+
+/// What a store needs for change sets.
+pub(super) struct ChangeSets {
+    /// Where the journals are; none if there is no state folder.
+    pub(super) journals: Option<PathBuf>,
+    one_at_a_time: Mutex<()>,
+    pub(super) recovery: Recovery,
+    /// Called at each step, for tests that stop here.
+    pub(super) checkpoint: Box<Checkpoint>,
+}
+
+/// Called with the name of a step before it is taken. An error makes the step fail.
+pub type Checkpoint = dyn Fn(&str) -> io::Result<()> + Send + Sync;
+
+/// Why an attempt came to nothing.
+enum Stopped {
+    /// A path leads elsewhere by now.
+    Again,
+    Failed(ChangeSetError),
+}
+
+/// An error of a step, and the number of the change that it is about.
+type StepError = (Option<usize>, StoreError);
+
+impl Default for ChangeSets {
+    fn default() -> Self {
+        Self {
+            journals: None,
+            one_at_a_time: Mutex::default(),
+            recovery: Recovery::default(),
+            checkpoint: Box::new(|_| Ok(())),
+        }
+    }
+}
+
+impl LocalFolder {
+    /// Makes the change set, once all is resolved and nothing has moved until the locks are held.
+    pub(super) fn change_files(
+        &self,
+        changes: &mut [FileChange<'_>],
+        dry_run: bool,
+        terms: &Terms<'_>,
+    ) -> Result<Vec<Hash>, ChangeSetError> {
+        let journals = match (&self.change_sets.journals, dry_run) {
+            (_, true) => None,
+            (Some(journals), false) => Some(journals),
+            (None, false) => return Err(ChangeSetError::Whole(no_state_folder().into())),
+        };
+        let _only_one = self.next_change_set(terms).map_err(ChangeSetError::Whole)?;
+        for _ in 0..TRIES {
+            match self.try_to_change(changes, journals, terms) {
+                Err(Stopped::Again) => {}
+                Err(Stopped::Failed(error)) => return Err(error),
+                Ok(hashes) => return Ok(hashes),
+            }
+        }
+        Err(ChangeSetError::Whole(StoreError::KeepsChanging))
+    }
+
+    /// Waits until no other change set of this process runs in this root.
+    fn next_change_set(&self, terms: &Terms<'_>) -> Result<MutexGuard<'_, ()>, StoreError> {
+        const PAUSE: Duration = Duration::from_millis(5);
+        let deadline = std::time::Instant::now() + LOCK_TIMEOUT;
+        loop {
+            if let Some(guard) = self.change_sets.one_at_a_time.try_lock_for(PAUSE) {
+                return Ok(guard);
+            }
+            if (terms.has_ended)() {
+                return Err(StoreError::Ended);
+            }
+            if std::time::Instant::now() > deadline {
+                return Err(StoreError::Locked(Some(std::process::id())));
+            }
+        }
+    }
+
+    fn try_to_change(
+        &self,
+        changes: &mut [FileChange<'_>],
+        journals: Option<&PathBuf>,
+        terms: &Terms<'_>,
+    ) -> Result<Vec<Hash>, Stopped> {
+        let resolved = self.resolve_all(changes, terms).map_err(Stopped::Failed)?;
+        let mut folders = self.lock_folders(changes, &resolved, terms)?;
+        let planned = self.plan_all(changes, resolved, &folders, terms)?;
+        let hashes = planned.iter().map(|planned| planned.new).collect();
+        let Some(journals) = journals else { return Ok(hashes) };
+        let work: Vec<Planned> = planned.into_iter().filter(Planned::changes_something).collect();
+        if !work.is_empty() {
+            self.make(journals, changes, &work, &mut folders, terms).map_err(Stopped::Failed)?;
+        }
+        Ok(hashes)
+    }
+
+    /// Writes the journal and carries out what it says; undoes it if that fails.
+    fn make(
+        &self,
+        journals: &std::path::Path,
+        changes: &[FileChange<'_>],
+        work: &[Planned],
+        folders: &mut Folders,
+        terms: &Terms<'_>,
+    ) -> Result<(), ChangeSetError> {
+        let (record, id) = self.record(work, folders).map_err(ChangeSetError::Whole)?;
+        self.step("journal").map_err(ChangeSetError::Whole)?;
+        let mut journal = Journal::create(journals, &id, &record).map_err(|error| {
+            let fault = match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => return whole(error.into()),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => no_state_folder(),
+                _ => return whole(error.into()),
+            };
+            whole(fault.into())
+        })?;
+        let mut state = State::Staging;
+        let Err((number, cause)) = self.carry_out(&mut journal, &mut state, changes, work, folders, terms)
+        else {
+            self.clean_up(work, folders);
+            journal.remove();
+            return Ok(());
+        };
+        let Undone { undone, kept, unfinished } = undo(&record, state, folders, self.durability, &self.warn);
+        if unfinished.is_empty() {
+            journal.remove();
+        }
+        let unfinished = unfinished.into_iter().map(|(path, error)| (path, reason(&error)));
+        let kept: Vec<_> = kept.into_iter().chain(unfinished).collect();
+        Err(match number {
+            _ if !kept.is_empty() => {
+                ChangeSetError::NotUndone { cause: Box::new((number, cause)), undone, kept }
+            }
+            Some(number) => ChangeSetError::Files(vec![(number, cause)]),
+            None => ChangeSetError::Whole(cause),
+        })
+    }
+
+    fn record(&self, work: &[Planned], folders: &Folders) -> Result<(Record, String), StoreError> {
+        let (device, inode) = self.root.identity()?;
+        let files = work.iter().map(|planned| FileRecord {
+            path: planned.path.as_str().to_owned(),
+            old: planned.old().map(|hash| hash.to_string()),
+            new: planned.new.to_string(),
+            staged: planned.staged.clone(),
+        });
+        let record = Record {
+            root: self.root.real_path()?,
+            device,
+            inode,
+            files: files.collect(),
+            folders: folders.missing().map(|path| path.as_str().to_owned()).collect(),
+        };
+        Ok((record, plan::id()?))
+    }
+
+    /// Everything between the journal and its last state.
+    fn carry_out(
+        &self,
+        journal: &mut Journal,
+        state: &mut State,
+        changes: &[FileChange<'_>],
+        work: &[Planned],
+        folders: &mut Folders,
+        terms: &Terms<'_>,
+    ) -> Result<(), StepError> {
+        let whole = |error: StoreError| (None, error);
+        self.step("folders").map_err(whole)?;
+        folders.make_missing(self.durability, terms).map_err(whole)?;
+        for planned in work {
+            self.step("stage").map_err(whole)?;
+            self.stage(planned, changes, folders, terms).map_err(|error| (Some(planned.number), error))?;
+        }
+        for folder in folders.of(work) {
+            Staging::open(folder)
+                .map_err(StoreError::from)
+                .and_then(|it| it.sync(self.durability))
+                .map_err(whole)?;
+        }
+        self.step("staged").map_err(whole)?;
+        // From here on undoing means looking at every file, also if the line was not written whole.
+        *state = State::Staged;
+        journal.reach(State::Staged).map_err(|error| whole(error.into()))?;
+        self.step("commit").map_err(whole)?;
+        commit(terms).map_err(whole)?;
+        for planned in work {
+            self.step("exchange").map_err(whole)?;
+            self.exchange(planned, folders).map_err(|error| (Some(planned.number), error))?;
+        }
+        self.step("check").map_err(whole)?;
+        self.check_old_files(work, folders)?;
+        for folder in folders.of(work) {
+            self.durability.sync(folder).map_err(whole)?;
+            Staging::open(folder)
+                .map_err(StoreError::from)
+                .and_then(|it| it.sync(self.durability))
+                .map_err(whole)?;
+        }
+        // While the folders were synced, a program that had an old file open may have written into it.
+        self.check_old_files(work, folders)?;
+        self.step("done").map_err(whole)?;
+        journal.reach(State::Done).map_err(|error| whole(error.into()))
+    }
+
+    /// Writes the new content of a file next to it.
+    fn stage(
+        &self,
+        planned: &Planned,
+        changes: &[FileChange<'_>],
+        folders: &Folders,
+        terms: &Terms<'_>,
+    ) -> Result<(), StoreError> {
+        let folder = folders.at(&planned.folder)?;
+        let staging = Staging::open_or_create(folder)?;
+        let mode = if planned.old().is_some() { 0o600 } else { 0o666 };
+        let mut file = staging.create(&planned.staged, mode)?;
+        match &planned.kind {
+            PlannedKind::Edit { version, splices, .. } => {
+                let source = OpenFile::new(open_any_in(folder, planned.name.as_bytes())?)?;
+                if source.version != *version {
+                    return Err(StoreError::Changed);
+                }
+                make_alike(&file, &file.metadata()?, &source.file, &source.file.metadata()?)?;
+                let write = |bytes: &[u8]| Ok(io::Write::write_all(&mut file, bytes)?);
+                if pass_spliced(&source, splices, write, terms)? != planned.new {
+                    return Err(StoreError::Changed);
+                }
+            }
+            PlannedKind::Create => {
+                let ChangeKind::Create(content) = &changes[planned.number].kind else {
+                    return Err(StoreError::Changed);
+                };
+                io::Write::write_all(&mut file, content)?;
+            }
+        }
+        self.durability.sync(&file)
+    }
+
+    /// Exchanges a file with its staged content, with the checks of a single edit.
+    fn exchange(&self, planned: &Planned, folders: &Folders) -> Result<(), StoreError> {
+        let folder = folders.at(&planned.folder)?;
+        let staging = Staging::open(folder)?;
+        let PlannedKind::Edit { version, .. } = &planned.kind else {
+            return rename_to_new((&staging, &planned.staged), (folder, &planned.name));
+        };
+        let source = OpenFile::new(open_any_in(folder, planned.name.as_bytes())?)?;
+        if source.version != *version {
+            return Err(StoreError::Changed);
+        }
+        // The call can no longer be cancelled, but nobody waits for long here.
+        let lease = lease(folder, &planned.name, &source, &|| false)?;
+        version.check(folder, &planned.name)?;
+        self.step("swap")?;
+        match staging.exchange(&planned.staged, folder, &planned.name) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(StoreError::Changed),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => return Err(cannot_exchange().into()),
+            Err(error) => return Err(error.into()),
+        }
+        if lease.as_ref().is_some_and(Lease::is_breaking) {
+            return Err(StoreError::Changed);
+        }
+        version.check_renamed(&staging, &planned.staged)
+    }
+
+    /// Checks that no old file was written to since it came out.
+    fn check_old_files(&self, work: &[Planned], folders: &Folders) -> Result<(), StepError> {
+        for planned in work {
+            let PlannedKind::Edit { version, .. } = &planned.kind else { continue };
+            let check = || {
+                let staging = Staging::open(folders.at(&planned.folder)?)?;
+                version.check_renamed(&staging, &planned.staged)
+            };
+            check().map_err(|error| (Some(planned.number), error))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the old files. What cannot be removed now is removed by recovery.
+    fn clean_up(&self, work: &[Planned], folders: &Folders) {
+        for planned in work {
+            let _ = self.step("clean up");
+            if let Ok(folder) = folders.at(&planned.folder)
+                && let Ok(staging) = Staging::open(folder)
+            {
+                let _ = staging.remove(&planned.staged);
+            }
+        }
+        folders.of(work).for_each(staging::remove_folder);
+        let _ = self.step("remove journal");
+    }
+
+    fn step(&self, name: &str) -> Result<(), StoreError> {
+        Ok((self.change_sets.checkpoint)(name)?)
+    }
+}
+
+fn whole(error: StoreError) -> ChangeSetError {
+    ChangeSetError::Whole(error)
+}
+
+fn reason(error: &StoreError) -> String {
+    match error {
+        StoreError::Io(error) => error.to_string(),
+        StoreError::Locked(_) => "another program holds the lock on its folder".into(),
+        error => format!("{error:?}"),
+    }
+}
+
+fn no_state_folder() -> Fault {
+    Fault::new(ErrorCode::CapabilityMissing, "several files can only be changed together with a state folder that can be written to; nothing was done")
+        .hint("change one file in each call, or restart the server with --state-dir (PINTLE_STATE_DIR)")
+}
+
+fn cannot_exchange() -> Fault {
+    Fault::new(
+        ErrorCode::CapabilityMissing,
+        "this file system cannot exchange two files, so several cannot be changed together; nothing was done",
+    )
+    .hint("change one file in each call")
+}

@@ -1,0 +1,227 @@
+//! Recovery: undoes the change sets of processes that died in the middle.
+//!
+//! It runs before the first call, whenever there is a journal whose owner is dead, and when a writer finds staged files. It is
+//! the server's own act: no scopes and no rules apply, and no call fails because of it.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime},
+};
+
+use parking_lot::Mutex;
+use pintle_contract::WorkspacePath;
+use pintle_root::STAGING_FOLDER;
+use rustix::{
+    fs::{AtFlags, CWD, statat},
+    io::Errno,
+};
+
+use super::{
+    folders::Folders,
+    journal::{Journal, Record, State, journals},
+    reason,
+    undo::{Undone, clean_up, undo},
+};
+use crate::{
+    local::{LocalFolder, lock::LOCK_TIMEOUT},
+    store::StoreError,
+};
+
+/// A time of a file system may be as old as this although it was taken just now.
+const CLOCK_STEP: Duration = Duration::from_millis(50);
+const MOST_WARNINGS: usize = 1000;
+/// How often an unfinished change set is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A change set of a dead process that could not be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnfinishedChange {
+    /// The files that may be in the new state while others are in the old one. None if it belongs to another root.
+    pub files: Vec<WorkspacePath>,
+    /// Its journal.
+    pub journal: PathBuf,
+    /// Why it could not be undone, and what to do.
+    pub reason: String,
+}
+
+/// What is known about the journals.
+#[derive(Default)]
+pub(in crate::local) struct Recovery(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// The folder of the journals when it was read last: its inode and its time.
+    stamp: Option<(u64, i64, i64)>,
+    /// Whether a journal may have come or gone since without a trace in the stamp, or an owner may have died.
+    is_unsettled: bool,
+    unfinished: Vec<UnfinishedChange>,
+    last_attempt: Option<Instant>,
+    /// The folders with staged files of others, of which there was a warning.
+    warned_of: HashSet<String>,
+}
+
+impl LocalFolder {
+    /// Undoes the change sets of dead processes. Without a new journal this is one system call.
+    pub(in crate::local) fn recover_if_needed(&self) {
+        let Some(folder) = &self.change_sets.journals else { return };
+        let stat = statat(CWD, folder, AtFlags::empty()).ok();
+        let stamp = stat.map(|stat| (stat.st_ino, stat.st_mtime, stat.st_mtime_nsec as i64));
+        let mut known = self.change_sets.recovery.0.lock();
+        let is_known = known.stamp == stamp && !known.is_unsettled;
+        let is_time = known.last_attempt.is_none_or(|last| last.elapsed() >= RETRY_INTERVAL);
+        if is_known && (known.unfinished.is_empty() || !is_time) {
+            return;
+        }
+        self.recover_all(folder, stamp, &mut known);
+    }
+
+    /// Recovers because a writer has found staged files in a folder, whose lock it does not hold now. Returns whether
+    /// something was done. If not, they belong to somebody with another state folder, who has to recover them.
+    pub(in crate::local) fn recover_found(&self, path: &str) -> bool {
+        let mut known = self.change_sets.recovery.0.lock();
+        let folder = self.change_sets.journals.as_ref();
+        let has_recovered = folder.is_some_and(|folder| self.recover_all(folder, None, &mut known));
+        if !has_recovered && known.warned_of.len() < MOST_WARNINGS && known.warned_of.insert(path.to_owned())
+        {
+            (self.warn)(&format!(
+                "{path} has {STAGING_FOLDER}, left by a change of several files that was cut off; it is recovered by a server \
+                 with the state folder of the one that left it, and may be removed if there is none"
+            ));
+        }
+        has_recovered
+    }
+
+    /// The change sets that could not be undone.
+    pub fn unfinished_changes(&self) -> Vec<UnfinishedChange> {
+        self.recover_if_needed();
+        self.change_sets.recovery.0.lock().unfinished.clone()
+    }
+
+    /// Refuses to change a file of a change set that could not be undone.
+    pub(in crate::local) fn refuse_unfinished(&self, path: &WorkspacePath) -> Result<(), StoreError> {
+        if self.change_sets.journals.is_none() {
+            return Ok(());
+        }
+        let known = self.change_sets.recovery.0.lock();
+        match known.unfinished.iter().any(|change| change.files.contains(path)) {
+            true => Err(StoreError::Unfinished),
+            false => Ok(()),
+        }
+    }
+
+    fn recover_all(&self, folder: &Path, stamp: Option<(u64, i64, i64)>, known: &mut Known) -> bool {
+        let patience = if known.unfinished.is_empty() { LOCK_TIMEOUT } else { Duration::from_millis(100) };
+        let (mut unfinished, mut is_unsettled, mut has_recovered) = (Vec::new(), false, false);
+        // No folder, no journals.
+        for path in journals(folder).unwrap_or_default() {
+            match Journal::take_over(&path) {
+                Ok(Some(journal)) => match self.recover(journal, patience) {
+                    Ok(()) => has_recovered = true,
+                    Err(Some(change)) => unfinished.push(change),
+                    Err(None) => {}
+                },
+                // Its owner lives; it may die without a trace in the stamp.
+                Ok(None) => is_unsettled = true,
+                Err(error) => {
+                    let reason = format!("its journal cannot be read: {error}");
+                    unfinished.push(UnfinishedChange { files: Vec::new(), journal: path, reason });
+                }
+            }
+        }
+        for change in unfinished.iter().filter(|change| !known.unfinished.contains(change)) {
+            (self.warn)(&format!(
+                "a change of several files was cut off and is not undone yet ({}): {}",
+                change.journal.display(),
+                change.reason
+            ));
+        }
+        let is_fresh = stamp.is_none_or(|(_, seconds, nanoseconds)| {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let then = Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
+            now.saturating_sub(then) < CLOCK_STEP
+        });
+        // A folder that does not exist has no journal until its parent gets an entry, which changes the stamp.
+        known.is_unsettled = is_unsettled || has_recovered || (is_fresh && stamp.is_some());
+        known.stamp = stamp;
+        known.unfinished = unfinished;
+        known.last_attempt = Some(Instant::now());
+        has_recovered
+    }
+
+    /// Recovers by one journal. An error is what is left to do, if it is this root's.
+    fn recover(&self, mut journal: Journal, patience: Duration) -> Result<(), Option<UnfinishedChange>> {
+        let path = journal.path().to_owned();
+        let failed = |files: Vec<WorkspacePath>, reason: String| {
+            Some(UnfinishedChange { files, journal: path.clone(), reason })
+        };
+        let (record, state) = match journal.read() {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                // Nothing was done before it was written whole.
+                journal.remove();
+                return Ok(());
+            }
+            Err(error) => return Err(failed(Vec::new(), format!("its journal cannot be read: {error}"))),
+        };
+        if !self.is_own(&record) {
+            let is_elsewhere =
+                statat(CWD, &record.root, AtFlags::empty()).is_ok_and(|stat| stat.st_ino == record.inode);
+            // Whoever serves that root recovers it.
+            let reason = format!(
+                "it changed files in {}, which is not there any more; check that folder, then remove the journal",
+                record.root.display()
+            );
+            return Err(if is_elsewhere { None } else { failed(Vec::new(), reason) });
+        }
+        let files: Vec<_> =
+            record.files.iter().filter_map(|file| WorkspacePath::parse(&file.path).ok()).collect();
+        let folders = self
+            .lock_recorded(&files, &record, patience)
+            .map_err(|error| failed(files.clone(), reason(&error)))?;
+        let Undone { kept, unfinished, .. } = match state {
+            State::Done => clean_up(&record, &folders, self.durability, &self.warn),
+            state => undo(&record, state, &folders, self.durability, &self.warn),
+        };
+        if let Some((path, error)) = unfinished.first() {
+            let reason = format!("{path}: {}", reason(error));
+            return Err(failed(unfinished.iter().map(|(path, _)| path.clone()).collect(), reason));
+        }
+        journal.remove();
+        let what = if state == State::Done { "was finished" } else { "was undone" };
+        let count = files.len();
+        (self.warn)(&format!("a change of {count} files that was cut off {what}"));
+        for (path, reason) in kept {
+            (self.warn)(&format!("{path} is not as it was: {reason}"));
+        }
+        Ok(())
+    }
+
+    /// Whether a journal is about this root: it may have moved, and another folder may be at its old path.
+    fn is_own(&self, record: &Record) -> bool {
+        let Ok((device, inode)) = self.root.identity() else { return false };
+        let is_same_path = self.root.real_path().is_ok_and(|path| path == record.root);
+        inode == record.inode && (is_same_path || device == record.device)
+    }
+
+    /// Locks the folders of the files in a journal. One that is gone, or is another one now, is left out.
+    fn lock_recorded(
+        &self,
+        files: &[WorkspacePath],
+        record: &Record,
+        patience: Duration,
+    ) -> Result<Folders, StoreError> {
+        let made = record.folders.iter().filter_map(|folder| WorkspacePath::parse(folder).ok());
+        let paths: Vec<_> = files.iter().cloned().chain(made).collect();
+        let mut opened = BTreeMap::new();
+        for path in &paths {
+            let Some((folder, _)) = path.split_last() else { continue };
+            match self.root.open_folder(&folder) {
+                Ok((handle, found)) if found == folder => drop(opened.insert(folder, handle)),
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Folders::lock(opened, Instant::now() + patience, &|| false)
+    }
+}

@@ -1,0 +1,98 @@
+//! Staged files: the new contents of a change set before they get their names, and the old ones after that.
+//!
+//! They lie in a **staging folder** next to the files that they belong to, so that an exchange is one step of one file
+//! system. One system call shows that a folder has none. Nobody but their owner and recovery touches them.
+
+use std::{
+    fs::File,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use pintle_root::{STAGING_FOLDER, open_file_in};
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, RenameFlags, renameat_with},
+    io::Errno,
+};
+
+use crate::{
+    hash::{Hash, Hasher},
+    local::{Durability, lock::Lock},
+    store::StoreError,
+};
+
+/// A staging folder, held open.
+pub(in crate::local) struct Staging(OwnedFd);
+
+impl Staging {
+    /// Whether a folder has a staging folder.
+    pub(in crate::local) fn is_in(folder: impl AsFd) -> bool {
+        rustix::fs::statat(folder, STAGING_FOLDER, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Opens the staging folder of a folder; creates it if there is none.
+    pub(super) fn open_or_create(folder: &Lock) -> Result<Self, StoreError> {
+        match rustix::fs::mkdirat(folder, STAGING_FOLDER, Mode::from_raw_mode(0o700)) {
+            // Another one's staged files may be left in it.
+            Ok(()) | Err(Errno::EXIST) => Ok(Self::open(folder).map_err(|error| match error {
+                Errno::LOOP | Errno::NOTDIR => StoreError::Blocked,
+                error => error.into(),
+            })?),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the staging folder of a folder.
+    pub(super) fn open(folder: impl AsFd) -> Result<Self, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(folder, STAGING_FOLDER, flags, Mode::empty()).map(Self)
+    }
+
+    /// Creates a staged file.
+    pub(super) fn create(&self, name: &str, mode: u32) -> Result<File, StoreError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
+    }
+
+    /// The hash of a staged file; none if there is none.
+    pub(super) fn hash(&self, name: &str) -> Result<Option<Hash>, StoreError> {
+        hash_in(&self.0, name)
+    }
+
+    /// Exchanges a staged file with the file that has a name in the folder.
+    pub(super) fn exchange(&self, staged: &str, folder: &Lock, name: &str) -> Result<(), Errno> {
+        renameat_with(&self.0, staged, folder, name, RenameFlags::EXCHANGE)
+    }
+
+    /// Removes a staged file.
+    pub(super) fn remove(&self, staged: &str) -> Result<(), Errno> {
+        match rustix::fs::unlinkat(&self.0, staged, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            removed => removed,
+        }
+    }
+
+    pub(super) fn sync(&self, durability: Durability) -> Result<(), StoreError> {
+        durability.sync(&self.0)
+    }
+}
+
+impl AsFd for Staging {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Removes the staging folder of a folder, unless files are left in it.
+pub(super) fn remove_folder(folder: impl AsFd) {
+    let _ = rustix::fs::unlinkat(folder, STAGING_FOLDER, AtFlags::REMOVEDIR);
+}
+
+/// The hash of a regular file; none if nothing has the name.
+pub(super) fn hash_in(folder: impl AsFd, name: &str) -> Result<Option<Hash>, StoreError> {
+    let file = match open_file_in(&folder, name.as_bytes()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Hasher::hash_file(file).map(Some).map_err(StoreError::Io)
+}
