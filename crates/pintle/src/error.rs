@@ -92,8 +92,8 @@ pub enum ContractError {
     NotRead { file: PathBuf, error: io::Error },
     #[error("{} is larger than {limit} MiB", file.display())]
     TooLarge { file: PathBuf, limit: u64 },
-    #[error("{} is not JSON: {error}", file.display())]
-    NotJson { file: PathBuf, error: serde_json::Error },
+    #[error("{}: {error}", file.display())]
+    Document { file: PathBuf, error: pintle_surface::DocumentError },
     #[error("{from}: {error}")]
     Surface { from: String, error: pintle_surface::SurfaceError },
     #[error(transparent)]

@@ -12,6 +12,7 @@ mod clients;
 mod compare;
 mod decide;
 mod dialect;
+mod document;
 mod instances;
 mod judge;
 mod lint;
@@ -28,6 +29,7 @@ pub use client::{Check, Client, ClientRule, Severity, UnknownClient, client_name
 pub use clients::CLIENTS;
 pub use compare::{Comparison, Finding, Outcome, compare};
 pub use decide::{Decision, Side, Verdict, decide};
+pub use document::{DocumentError, MOST_LEVELS, read_deep, read_document};
 pub use judge::{SchemaFinding, SchemaPair, judge, judge_by_structure};
 pub use lint::{LintFinding, lint};
 pub use read::SurfaceError;

@@ -12,9 +12,8 @@ use std::{
 };
 
 use pintle_process::{CommandSpec, Keep, Spawner};
-use pintle_surface::{SchemaFinding, SchemaPair, Surface, compare, judge, judge_by_structure};
+use pintle_surface::{SchemaFinding, SchemaPair, Surface, compare, judge, judge_by_structure, read_deep};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use serde_json::json;
 
 use crate::error::StartError;
 
@@ -73,7 +72,7 @@ async fn run(
         arguments: vec!["contract".into(), "judge".into()],
         environment: Vec::new(),
         folder: "/".into(),
-        stdin: Some(json!(pairs).to_string().into_bytes()),
+        stdin: Some(serde_json::to_vec(pairs).map_err(StartError::ArgumentsNotJson)?),
         grace: Duration::ZERO,
         keep_stdout: Keep::whole(LARGEST_OUTPUT),
         keep_stderr: Keep::ends(1024),
@@ -84,8 +83,7 @@ async fn run(
     let finished = finished.map_err(|error| StartError::System(std::io::Error::other(error.to_string())))?;
     let text = finished.stdout.whole().unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let findings: Vec<Vec<SchemaFinding>> =
-        lines.map_while(|line| serde_json::from_slice(line).ok()).collect();
+    let findings: Vec<Vec<SchemaFinding>> = lines.map_while(|line| read_deep(line).ok()).collect();
     let reason = match finished.exit {
         pintle_process::Exit::Code(code) if code == i32::from(TOO_SLOW) => {
             "it took more than 4 seconds to judge"
@@ -106,7 +104,7 @@ pub fn run_worker() -> Result<ExitCode, StartError> {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let mut given = Vec::new();
     std::io::stdin().read_to_end(&mut given).map_err(StartError::ArgumentsNotRead)?;
-    let pairs: Vec<SchemaPair> = serde_json::from_slice(&given).map_err(StartError::ArgumentsNotJson)?;
+    let pairs: Vec<SchemaPair> = read_deep(&given).map_err(StartError::ArgumentsNotJson)?;
     let (send, judged) = mpsc::channel();
     let judging = move || {
         for pair in &pairs {
@@ -119,7 +117,10 @@ pub fn run_worker() -> Result<ExitCode, StartError> {
     let mut output = std::io::stdout().lock();
     loop {
         match judged.recv_timeout(PAIR_TIMEOUT) {
-            Ok(findings) => writeln!(output, "{}", json!(findings)).map_err(StartError::Output)?,
+            Ok(findings) => {
+                let line = serde_json::to_string(&findings).map_err(StartError::ArgumentsNotJson)?;
+                writeln!(output, "{line}").map_err(StartError::Output)?;
+            }
             Err(mpsc::RecvTimeoutError::Timeout) => return Ok(ExitCode::from(TOO_SLOW)),
             Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(ExitCode::SUCCESS),
         }

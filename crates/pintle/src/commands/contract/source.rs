@@ -9,7 +9,7 @@ use std::{
 
 use pintle_client::{ask_command, ask_url};
 use pintle_process::Spawner;
-use pintle_surface::Surface;
+use pintle_surface::{Surface, read_document};
 use serde_json::Value;
 
 use crate::{
@@ -109,5 +109,5 @@ fn read(path: &Path) -> Result<Value, ContractError> {
     if read as u64 > LARGEST {
         return Err(ContractError::TooLarge { file: path.to_owned(), limit: LARGEST >> 20 });
     }
-    serde_json::from_slice(&bytes).map_err(|error| ContractError::NotJson { file: path.to_owned(), error })
+    read_document(&bytes).map_err(|error| ContractError::Document { file: path.to_owned(), error })
 }
