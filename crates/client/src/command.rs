@@ -16,16 +16,14 @@ use tokio::{
 };
 
 use crate::{
-    ANSWER_TIMEOUT, ClientError, LARGEST_MESSAGE, MOST_MESSAGES,
+    ClientError, LARGEST_MESSAGE, LEAVE, MOST_BYTES, MOST_MESSAGES,
     message::{self, Incoming},
     session::{Connection, ask},
 };
 
-/// How long a server gets to end by itself when its standard input is closed.
-const LEAVE: Duration = Duration::from_secs(2);
-
-/// Starts a server with a shell command and asks for its surface. Its whole process tree has ended afterwards.
-pub async fn ask_command(spawner: &Spawner, command: &str) -> Result<Value, ClientError> {
+/// Starts a server with a shell command and asks for its surface. Each answer may take as long as `timeout`. The whole
+/// process tree of the server has ended afterwards.
+pub async fn ask_command(spawner: &Spawner, command: &str, timeout: Duration) -> Result<Value, ClientError> {
     let errors = LastLines::default();
     let noted = errors.clone();
     let conversation = spawner
@@ -33,8 +31,9 @@ pub async fn ask_command(spawner: &Spawner, command: &str) -> Result<Value, Clie
         .map_err(ClientError::NotStarted)?;
     let Conversation { stream, ended } = conversation;
     let (read, write) = stream.into_split();
-    let mut pipe = Pipe { read: BufReader::new(read), write, ended: Some(ended), next: 1, errors };
-    let surface = ask(&mut pipe).await;
+    let mut pipe =
+        Pipe { read: BufReader::new(read), write, ended: Some(ended), next: 1, received: 0, timeout, errors };
+    let surface = ask(&mut pipe, timeout).await;
     // Closing standard input is how a client leaves.
     let _ = pipe.write.shutdown().await;
     pipe.wait_for_end().await;
@@ -83,31 +82,30 @@ struct Pipe {
     /// None once the server has ended.
     ended: Option<Ended>,
     next: u64,
+    /// How many bytes have been read.
+    received: usize,
+    timeout: Duration,
     errors: LastLines,
 }
 
 impl Connection for Pipe {
     async fn request(&mut self, method: &'static str, params: Value) -> Result<Value, ClientError> {
-        let id = self.next;
+        let (id, timeout) = (self.next, self.timeout);
         self.next += 1;
         let answer = async {
             self.send(&message::request(id, method, params), method).await?;
             self.answer(id, method).await
         };
-        match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+        match tokio::time::timeout(timeout, answer).await {
             Ok(answer) => answer,
-            Err(_) => {
-                Err(ClientError::TimedOut { method, timeout: ANSWER_TIMEOUT, errors: self.errors.text() })
-            }
+            Err(_) => Err(ClientError::TimedOut { method, timeout, errors: self.errors.text() }),
         }
     }
 
     async fn notify(&mut self, method: &'static str) -> Result<(), ClientError> {
-        let message = message::notification(method);
-        let sent = self.send(&message, method);
-        tokio::time::timeout(ANSWER_TIMEOUT, sent).await.unwrap_or_else(|_| {
-            Err(ClientError::TimedOut { method, timeout: ANSWER_TIMEOUT, errors: String::new() })
-        })
+        let (message, timeout) = (message::notification(method), self.timeout);
+        let sent = tokio::time::timeout(timeout, self.send(&message, method)).await;
+        sent.unwrap_or_else(|_| Err(ClientError::TimedOut { method, timeout, errors: self.errors.text() }))
     }
 }
 
@@ -125,8 +123,8 @@ impl Pipe {
         for _ in 0..MOST_MESSAGES {
             let line = self.line(method).await?;
             // Some servers write their log to standard output.
-            let Ok(message) = serde_json::from_slice::<Value>(&line) else { continue };
-            match message::read(&message, id) {
+            let Some(message) = message::parse(&line, method)? else { continue };
+            match message::read(message, id) {
                 Incoming::Answer(answer) => return answer.map_err(|error| message::refused(method, error)),
                 Incoming::Asked(reply) => self.send(&reply, method).await?,
                 Incoming::Other => {}
@@ -144,6 +142,10 @@ impl Pipe {
         }
         if read == 0 {
             return Err(self.ended(method).await);
+        }
+        self.received += read;
+        if self.received > MOST_BYTES {
+            return Err(ClientError::TooMuch);
         }
         Ok(line)
     }

@@ -1,6 +1,6 @@
 //! A server that is reached over Streamable HTTP.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, Url,
@@ -9,7 +9,7 @@ use reqwest::{
 use serde_json::Value;
 
 use crate::{
-    ANSWER_TIMEOUT, ClientError, LARGEST_MESSAGE, MOST_MESSAGES,
+    ClientError, LARGEST_MESSAGE, LEAVE, MOST_BYTES, MOST_MESSAGES,
     message::{self, Incoming},
     session::{Connection, ask},
 };
@@ -37,8 +37,8 @@ impl std::str::FromStr for Header {
     }
 }
 
-/// Asks the server at an address for its surface.
-pub async fn ask_url(address: &str, headers: &[Header]) -> Result<Value, ClientError> {
+/// Asks the server at an address for its surface. Each answer may take as long as `timeout`.
+pub async fn ask_url(address: &str, headers: &[Header], timeout: Duration) -> Result<Value, ClientError> {
     let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let url = url.ok_or_else(|| {
         ClientError::Address(format!("`{address}` is not an address; write it as https://server.example/mcp"))
@@ -47,16 +47,14 @@ pub async fn ask_url(address: &str, headers: &[Header]) -> Result<Value, ClientE
     for header in headers {
         sent.append(header.name.clone(), header.value.clone());
     }
-    let mut builder = client_builder()
-        .default_headers(sent)
-        .timeout(ANSWER_TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none());
+    let mut builder =
+        client_builder().default_headers(sent).timeout(timeout).redirect(reqwest::redirect::Policy::none());
     if url.scheme() == "http" {
         builder = builder.tls_certs_only([]).no_proxy();
     }
     let client = builder.build().map_err(|error| ClientError::Http(error.to_string()))?;
-    let mut endpoint = Endpoint { client, url, session: None, version: None, next: 1 };
-    let surface = ask(&mut endpoint).await;
+    let mut endpoint = Endpoint { client, url, session: None, version: None, next: 1, received: 0, timeout };
+    let surface = ask(&mut endpoint, timeout).await;
     endpoint.leave().await;
     surface
 }
@@ -67,6 +65,9 @@ struct Endpoint {
     session: Option<HeaderValue>,
     version: Option<HeaderValue>,
     next: u64,
+    /// How many bytes have been read.
+    received: usize,
+    timeout: Duration,
 }
 
 impl Connection for Endpoint {
@@ -103,7 +104,8 @@ impl Endpoint {
         let request = request
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
-        let response = self.with_session(request).send().await.map_err(|error| failed(&error, method))?;
+        let response =
+            self.with_session(request).send().await.map_err(|error| self.failed(&error, method))?;
         if !response.status().is_success() {
             return Err(ClientError::Status { method, status: response.status().as_u16() });
         }
@@ -111,7 +113,7 @@ impl Endpoint {
     }
 
     async fn answer(
-        &self,
+        &mut self,
         mut response: Response,
         id: u64,
         method: &'static str,
@@ -123,11 +125,16 @@ impl Endpoint {
         let mut total = 0;
         let mut messages = 0;
         loop {
-            let chunk = response.chunk().await.map_err(|error| failed(&error, method))?;
+            let chunk = response.chunk().await.map_err(|error| self.failed(&error, method))?;
             let is_end = chunk.is_none();
-            total += chunk.as_ref().map_or(0, |chunk| chunk.len());
+            let length = chunk.as_ref().map_or(0, |chunk| chunk.len());
+            total += length;
             if total > LARGEST_MESSAGE {
                 return Err(ClientError::TooLarge);
+            }
+            self.received += length;
+            if self.received > MOST_BYTES {
+                return Err(ClientError::TooMuch);
             }
             events.push(chunk.as_deref().unwrap_or_default());
             let texts = match (is_stream, is_end) {
@@ -136,8 +143,8 @@ impl Endpoint {
                 (false, false) => Vec::new(),
             };
             for text in texts {
-                let Ok(message) = serde_json::from_slice::<Value>(&text) else { continue };
-                match message::read(&message, id) {
+                let Some(message) = message::parse(&text, method)? else { continue };
+                match message::read(message, id) {
                     Incoming::Answer(answer) => {
                         return answer.map_err(|error| message::refused(method, error));
                     }
@@ -158,16 +165,16 @@ impl Endpoint {
     /// Ends the session; a server that does not know how keeps it until it expires.
     async fn leave(&self) {
         if self.session.is_some() {
-            let _ = self.with_session(self.client.delete(self.url.clone())).send().await;
+            let _ = self.with_session(self.client.delete(self.url.clone())).timeout(LEAVE).send().await;
         }
     }
-}
 
-fn failed(error: &reqwest::Error, method: &'static str) -> ClientError {
-    if error.is_timeout() {
-        return ClientError::TimedOut { method, timeout: ANSWER_TIMEOUT, errors: String::new() };
+    fn failed(&self, error: &reqwest::Error, method: &'static str) -> ClientError {
+        if error.is_timeout() {
+            return ClientError::TimedOut { method, timeout: self.timeout, errors: String::new() };
+        }
+        ClientError::Http(causes(error))
     }
-    ClientError::Http(causes(error))
 }
 
 /// A client of HTTP with the name of this program.
@@ -188,6 +195,8 @@ pub fn causes(error: &reqwest::Error) -> String {
 #[derive(Default)]
 struct Events {
     unread: Vec<u8>,
+    /// How much of it is known to have no end of a line.
+    searched: usize,
     data: Vec<u8>,
 }
 
@@ -200,9 +209,11 @@ impl Events {
     fn take(&mut self, is_end: bool) -> Vec<Vec<u8>> {
         let mut complete = Vec::new();
         let mut start = 0;
-        while let Some(length) = self.unread[start..].iter().position(|byte| *byte == b'\n') {
-            let line = self.unread[start..start + length].trim_ascii_end();
-            start += length + 1;
+        while let Some(length) = self.unread[self.searched..].iter().position(|byte| *byte == b'\n') {
+            let end = self.searched + length;
+            let line = self.unread[start..end].trim_ascii_end();
+            start = end + 1;
+            self.searched = start;
             if line.is_empty() {
                 if !self.data.is_empty() {
                     complete.push(std::mem::take(&mut self.data));
@@ -215,6 +226,7 @@ impl Events {
             }
         }
         self.unread.drain(..start);
+        self.searched = self.unread.len();
         if is_end && !self.data.is_empty() {
             complete.push(std::mem::take(&mut self.data));
         }

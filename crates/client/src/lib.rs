@@ -13,12 +13,16 @@ pub use http::{Header, ask_url, causes, client_builder};
 
 use std::time::Duration;
 
-/// How long one answer may take.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long all answers together may take.
-pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
+use pintle_surface::DocumentError;
+
+/// How many times as long as one answer all of them together may take.
+const TOTAL_TIMEOUTS: u32 = 4;
 /// The largest message that is read.
 pub const LARGEST_MESSAGE: usize = 32 << 20;
+/// How much is read of one server.
+const MOST_BYTES: usize = 2 * LARGEST_MESSAGE;
+/// How long a server gets to end, or to end its session.
+const LEAVE: Duration = Duration::from_secs(2);
 /// The most pages of a list that are read.
 const MOST_PAGES: usize = 200;
 /// The most tools that are read.
@@ -41,7 +45,7 @@ pub enum ClientError {
         errors: String,
     },
     /// No answer came in time.
-    #[error("the server did not answer `{method}` within {} seconds{}", .timeout.as_secs(), quoted(.errors))]
+    #[error("the server did not answer `{method}` within {timeout:?}; --timeout gives it longer{}", quoted(.errors))]
     TimedOut {
         /// What it was asked.
         method: &'static str,
@@ -56,6 +60,12 @@ pub enum ClientError {
     /// A message was over the limit.
     #[error("the server sent a message of more than {} MiB", LARGEST_MESSAGE >> 20)]
     TooLarge,
+    /// All messages together were over the limit.
+    #[error("the server sent more than {} MiB", MOST_BYTES >> 20)]
+    TooMuch,
+    /// A message is nested too deep.
+    #[error("the server's answer to `{0}` cannot be read: {1}")]
+    TooDeep(&'static str, DocumentError),
     /// A list had no end.
     #[error("the server's list of tools has no end: stopped after {0}")]
     Endless(&'static str),

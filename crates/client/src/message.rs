@@ -1,5 +1,6 @@
 //! JSON-RPC messages, as a client sends and reads them.
 
+use pintle_surface::{DocumentError, read_document};
 use serde_json::{Value, json};
 
 use crate::ClientError;
@@ -21,7 +22,16 @@ pub(crate) enum Incoming {
     Other,
 }
 
-pub(crate) fn read(message: &Value, id: u64) -> Incoming {
+/// A message that came while `method` was waited for; nothing if it is not JSON.
+pub(crate) fn parse(text: &[u8], method: &'static str) -> Result<Option<Value>, ClientError> {
+    match read_document(text) {
+        Ok(message) => Ok(Some(message)),
+        Err(error @ DocumentError::TooDeep) => Err(ClientError::TooDeep(method, error)),
+        Err(DocumentError::NotJson(_)) => Ok(None),
+    }
+}
+
+pub(crate) fn read(mut message: Value, id: u64) -> Incoming {
     if let (Some(method), Some(asked)) = (message.get("method").and_then(Value::as_str), message.get("id")) {
         return Incoming::Asked(match method {
             "ping" => json!({"jsonrpc": "2.0", "id": asked, "result": {}}),
@@ -38,8 +48,8 @@ pub(crate) fn read(message: &Value, id: u64) -> Incoming {
         let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
         return Incoming::Answer(Err((code, text.chars().take(500).collect())));
     }
-    match message.get("result") {
-        Some(result) => Incoming::Answer(Ok(result.clone())),
+    match message.get_mut("result") {
+        Some(result) => Incoming::Answer(Ok(result.take())),
         None => Incoming::Other,
     }
 }

@@ -1,10 +1,10 @@
 //! The conversation: handshake, list of tools, resource templates.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use crate::{ClientError, MOST_PAGES, MOST_TOOLS, TOTAL_TIMEOUT};
+use crate::{ClientError, MOST_PAGES, MOST_TOOLS, TOTAL_TIMEOUTS};
 
 /// The revision of the protocol that is asked for; servers answer with the one that they speak.
 const PROTOCOL_VERSION: &str = "2025-11-25";
@@ -23,11 +23,11 @@ pub(crate) trait Connection {
     fn agreed(&mut self, _version: &str) {}
 }
 
-/// The surface of a server: its tools, its resource templates, its instructions.
-pub(crate) async fn ask(connection: &mut impl Connection) -> Result<Value, ClientError> {
-    let timed_out =
-        |_| ClientError::TimedOut { method: "tools/list", timeout: TOTAL_TIMEOUT, errors: String::new() };
-    tokio::time::timeout(TOTAL_TIMEOUT, converse(connection)).await.map_err(timed_out)?
+/// The surface of a server: its tools, its resource templates, its instructions. `timeout` is that of one answer.
+pub(crate) async fn ask(connection: &mut impl Connection, timeout: Duration) -> Result<Value, ClientError> {
+    let timeout = timeout.saturating_mul(TOTAL_TIMEOUTS);
+    let timed_out = |_| ClientError::TimedOut { method: "tools/list", timeout, errors: String::new() };
+    tokio::time::timeout(timeout, converse(connection)).await.map_err(timed_out)?
 }
 
 async fn converse(connection: &mut impl Connection) -> Result<Value, ClientError> {
@@ -68,15 +68,15 @@ async fn list(
     let mut cursor: Option<String> = None;
     for _ in 0..MOST_PAGES {
         let params = cursor.as_ref().map_or(json!({}), |cursor| json!({ "cursor": cursor }));
-        let page = connection.request(method, params).await?;
-        let Some(Value::Array(more)) = page.get(name) else {
+        let mut page = connection.request(method, params).await?;
+        let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+        let Some(Value::Array(more)) = page.get_mut(name) else {
             return Err(ClientError::Nonsense(method, "it has no list"));
         };
-        items.extend(more.iter().cloned());
+        items.append(more);
         if items.len() > MOST_TOOLS {
             return Err(ClientError::Endless("10,000 tools"));
         }
-        let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
         match next {
             None => return Ok(items),
             Some(next) if Some(&next) == cursor.as_ref() => {

@@ -588,7 +588,7 @@ pub enum ContractAction {
 }
 
 // Which server to ask.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug)]
 pub struct ServerArguments {
     /// Start this MCP server and ask it: a command with its arguments, as in a shell.
     #[arg(long, value_name = "COMMAND", conflicts_with = "url")]
@@ -601,6 +601,18 @@ pub struct ServerArguments {
     /// A header for --url, such as 'Authorization: Bearer TOKEN'; can be given several times.
     #[arg(long, value_name = "NAME: VALUE", requires = "url")]
     pub header: Vec<String>,
+
+    /// How long the server may take for one answer, such as 2m.
+    #[arg(long, value_name = "TIME", value_parser = answer_timeout, default_value = "30s")]
+    pub timeout: Duration,
+}
+
+/// How long one answer may take.
+fn answer_timeout(text: &str) -> Result<Duration, String> {
+    match duration(text) {
+        Ok(timeout) if timeout.is_zero() => Err("a server needs some time to answer".into()),
+        timeout => timeout.map_err(|error| error.to_string()),
+    }
 }
 
 // How to show what was found.

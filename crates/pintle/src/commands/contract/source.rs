@@ -59,13 +59,14 @@ impl Sources {
         match (file, &server.server, &server.url) {
             (Some(file), None, None) => self.file(file),
             (None, Some(command), None) => {
-                let document = ask_command(&self.spawner, command).await.map_err(refused)?;
+                let document = ask_command(&self.spawner, command, server.timeout).await.map_err(refused)?;
                 Ok(Surface::from_json(&document).map_err(unusable)?)
             }
             (None, None, Some(url)) => {
                 let headers =
                     server.header.iter().map(|header| header.parse()).collect::<Result<Vec<_>, _>>();
-                let document = ask_url(url, &headers.map_err(refused)?).await.map_err(refused)?;
+                let asked = ask_url(url, &headers.map_err(refused)?, server.timeout).await;
+                let document = asked.map_err(refused)?;
                 Ok(Surface::from_json(&document).map_err(unusable)?)
             }
             (None, None, None) => built_in_surface(),
