@@ -11,9 +11,6 @@ use crate::{
     rules::{self, Rule},
 };
 
-/// How many changes of one schema are judged alone.
-const JUDGED_ALONE: usize = 40;
-
 /// Two versions of one schema.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SchemaPair {
@@ -54,7 +51,9 @@ pub fn judge(pair: &SchemaPair, deadline: Instant) -> Vec<SchemaFinding> {
                 _ if !is_about_values(change) => Decision::compatible(),
                 Decision { verdict: Verdict::Compatible, .. } => Decision::compatible(),
                 decision if about_values == 1 => decision.clone(),
-                decision if about_values > JUDGED_ALONE || Instant::now() > deadline => decision.clone(),
+                _ if Instant::now() > deadline => {
+                    whole.not_judged_alone("there was no time left to judge this change alone")
+                }
                 _ => whole.decide_alone(change, pair),
             };
             finding(change, pair, decision, &whole)
@@ -122,12 +121,30 @@ impl Whole {
         match (&alone.verdict, &alone.witness) {
             (Verdict::Compatible, _) => alone,
             (Verdict::Breaks, Some(witness)) if shows_whole(witness) => alone,
-            // The whole breaks, and this change cannot be told apart from the others.
-            _ if self.decision.verdict == Verdict::Breaks => self.decision.clone(),
             (Verdict::Breaks, _) => {
-                Decision::unknown("alone it breaks, but other changes may make up for it")
+                let reason = "alone it breaks, but other changes may make up for it";
+                self.blame(change, pair, Decision::unknown(reason))
             }
-            (Verdict::Unknown, _) => alone,
+            (Verdict::Unknown, _) => self.blame(change, pair, alone),
+        }
+    }
+
+    /// The break of the whole, if its witness shows none without this change; else what is known of the change.
+    fn blame(&self, change: &Change, pair: &SchemaPair, otherwise: Decision) -> Decision {
+        let SchemaPair { side, old, new } = pair;
+        let Some(witness) = &self.decision.witness else { return otherwise };
+        let without = Pair::new(*side, old, &change.revert(old, new));
+        match without.is_ok_and(|without| !without.is_witness(witness)) {
+            true => self.decision.clone(),
+            false => otherwise,
+        }
+    }
+
+    /// What is known of a change that is not judged: that the whole breaks says nothing about it.
+    fn not_judged_alone(&self, reason: &str) -> Decision {
+        match self.decision.verdict {
+            Verdict::Breaks => Decision::unknown(reason),
+            Verdict::Compatible | Verdict::Unknown => self.decision.clone(),
         }
     }
 
@@ -196,5 +213,58 @@ fn values_rule(side: Side, verdict: Verdict, rewritten: bool) -> Rule {
         (Side::Output, Verdict::Compatible) => rules::RESULT_NARROWED,
         (Side::Output, Verdict::Breaks) => rules::RESULT_WIDENED,
         (Side::Output, Verdict::Unknown) => rules::RESULT_UNDECIDED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    /// The rules and verdicts of the changes of arguments, by the name of the argument.
+    fn verdicts(old: &Value, new: &Value, deadline: Instant) -> Vec<(String, String, Verdict)> {
+        let of = |properties: &Value| json!({"type": "object", "properties": properties});
+        let pair = SchemaPair { side: Side::Input, old: of(old), new: of(new) };
+        let findings = judge(&pair, deadline).into_iter();
+        findings.map(|found| (found.pointer, found.rule, found.decision.verdict)).collect()
+    }
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    #[test]
+    fn a_change_is_not_blamed_for_the_break_of_another() {
+        // The algebra cannot decide about such a number, so it is not known what the new argument alone does.
+        let new = json!({"a": {"type": "integer", "minimum": 1e40}});
+        let found = verdicts(&json!({"x": {"type": "string"}}), &new, later());
+        let of = |rule: &str| found.iter().find(|(_, found, _)| found == rule).map(|found| found.2);
+        assert_eq!(of("argument-removed"), Some(Verdict::Breaks), "{found:?}");
+        assert_ne!(of("argument-added"), Some(Verdict::Breaks), "{found:?}");
+    }
+
+    #[test]
+    fn of_many_changes_only_those_that_break_are_breaks() {
+        let old = json!({"x": {"type": "integer"}});
+        let mut new: Map<String, Value> =
+            (0..60).map(|index| (format!("a{index}"), json!({"type": "string"}))).collect();
+        new.insert("x".to_owned(), json!({"type": "integer", "minimum": 1}));
+        let found = verdicts(&old, &Value::Object(new), later());
+        let breaks: Vec<_> = found.iter().filter(|found| found.2 == Verdict::Breaks).collect();
+        assert_eq!((found.len(), breaks.len()), (61, 1), "{found:?}");
+        assert_eq!(breaks[0].0, "/properties/x/minimum");
+    }
+
+    #[test]
+    fn without_time_to_judge_a_change_the_break_of_the_whole_is_reported_and_the_change_is_unknown() {
+        let old = json!({"x": {"type": "integer"}});
+        let new = json!({"a": {"type": "string"}, "x": {"type": "integer", "minimum": 1}});
+        let found = verdicts(&old, &new, Instant::now());
+        let breaks: Vec<_> = found.iter().filter(|found| found.2 == Verdict::Breaks).collect();
+        assert_eq!((found.len(), breaks.len()), (3, 1), "{found:?}");
+        assert_eq!(breaks[0].0, "", "the whole schema");
     }
 }
