@@ -124,6 +124,11 @@ fn the_exit_code_says_whether_something_breaks_whether_a_bump_is_missing_and_whe
     assert_eq!(code(&versioned(1, text.clone()), &versioned(1, defaulted.clone())), 1, "a missing bump");
     assert_eq!(code(&versioned(1, text.clone()), &versioned(2, defaulted)), 0);
     assert_eq!(code(&versioned(1, text.clone()), &versioned(1, formatted)), 2, "unknown");
+    let mut added = text.clone();
+    added["properties"]["b"] = json!({"type": "integer", "minimum": 1e40});
+    let unknown = "unknown, by a rule that needs no bump if it is compatible";
+    assert_eq!(code(&versioned(1, text.clone()), &versioned(1, added.clone())), 2, "{unknown}");
+    assert_eq!(code(&versioned(1, text.clone()), &versioned(2, added)), 0, "declared in doubt");
     assert_eq!(code(&versioned(2, text.clone()), &versioned(1, text.clone())), 1, "a version that falls");
     assert_eq!(code(&versioned(1, text.clone()), &tools(&[])), 1, "a tool that is gone");
     assert_eq!(

@@ -200,7 +200,8 @@ struct Reporting<'a> {
 
 impl Reporting<'_> {
     fn add(&mut self, pointer: &str, rule: Rule, old: Value, new: Value, decision: Decision) {
-        let needs_bump = rule.needs_bump || decision.verdict == Verdict::Breaks;
+        // In doubt a bump is needed: an unknown verdict is none that says that nothing breaks.
+        let needs_bump = rule.needs_bump || decision.verdict != Verdict::Compatible;
         let finding = Finding {
             tool: self.tool.to_owned(),
             pointer: pointer.to_owned(),
