@@ -453,3 +453,12 @@ fn lint_says_what_a_client_would_refuse() {
     assert_eq!(code, 2);
     assert!(errors.contains("claude-desktop"), "{errors}");
 }
+
+#[test]
+fn no_client_refuses_the_list_of_this_program() {
+    let (code, output, errors) = run(pintle().args(["contract", "lint", "--json"]), b"");
+    assert_eq!(code, Some(0), "{output}{errors}");
+    let printed: Value = serde_json::from_str(&output).expect("JSON");
+    let findings = printed["findings"].as_array().expect("a list");
+    assert!(findings.iter().all(|finding| finding["severity"] == "warning"), "{output}");
+}

@@ -23,6 +23,7 @@ pub use http::{
 };
 pub use mcp::{
     McpHandler, McpOptions, McpService, ResultsSetting, TaskInput, TaskStore, ToolNames, instructions,
+    listed_definitions,
 };
 pub use outlet::{Outlet, OutletClosed};
 pub use pipe::{Pipe, PipeOptions};

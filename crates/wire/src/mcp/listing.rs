@@ -39,24 +39,37 @@ impl ListedTool {
 
 /// All tools of a catalogue.
 pub(crate) fn listing(catalogue: &Catalogue, spelling: ToolNames) -> Vec<ListedTool> {
-    let names: Vec<&str> = catalogue.names().filter(|name| name.contains('.')).collect();
-    let version = catalogue.tooling_version();
-    let definitions = catalogue.names().filter_map(|name| catalogue.definition(name));
-    let listed = definitions.filter_map(|definition| {
-        let mut listed = listed(definition, version);
-        if spelling == ToolNames::Underscore {
-            listed["name"] = json!(underscore_name(&definition.name));
-            respell(&mut listed["description"], &names);
-            respell(&mut listed["inputSchema"], &names);
-            respell(&mut listed["outputSchema"], &names);
-        }
+    let definitions: Vec<_> = catalogue.names().filter_map(|name| catalogue.definition(name)).collect();
+    let listed = listed_definitions(&definitions, spelling, catalogue.tooling_version());
+    let tools = definitions.iter().zip(listed).filter_map(|(definition, listed)| {
         // The SDK passes over the members that it does not know; the transport puts them back.
         let with_output: Tool = serde_json::from_value(listed).ok()?;
         let mut without_output = with_output.clone();
         without_output.output_schema = None;
         Some(ListedTool { name: definition.name.clone(), with_output, without_output })
     });
-    listed.collect()
+    tools.collect()
+}
+
+/// These definitions, which are all that there are, as a list shows them.
+pub fn listed_definitions(
+    definitions: &[&ToolDefinition],
+    spelling: ToolNames,
+    tooling_version: &str,
+) -> Vec<Value> {
+    let names = definitions.iter().map(|definition| definition.name.as_str());
+    let dotted: Vec<&str> = names.filter(|name| name.contains('.')).collect();
+    let listed = |definition: &&ToolDefinition| {
+        let mut listed = listed(definition, tooling_version);
+        if spelling == ToolNames::Underscore {
+            listed["name"] = json!(underscore_name(&definition.name));
+            respell(&mut listed["description"], &dotted);
+            respell(&mut listed["inputSchema"], &dotted);
+            respell(&mut listed["outputSchema"], &dotted);
+        }
+        listed
+    };
+    definitions.iter().map(listed).collect()
 }
 
 fn listed(definition: &ToolDefinition, tooling_version: &str) -> Value {

@@ -17,7 +17,7 @@ mod tasks;
 pub(crate) use bridge::{Bridge, BridgedCalls, Gone, McpCall, NotTaken, ReplyTo, Taken};
 pub use handler::{McpHandler, McpOptions, ResultsSetting};
 pub use instructions::instructions;
-pub use listing::ToolNames;
+pub use listing::{ToolNames, listed_definitions};
 pub(crate) use message::{INITIALIZE, LISTEN, notification, response};
 pub(crate) use progress::McpProgress;
 pub(crate) use request::McpRequest;

@@ -5,15 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use pintle_contract::{ERROR_TABLE, Retry, SURFACE_VERSION, underscore_name};
+use pintle_contract::{ERROR_TABLE, Retry, SURFACE_VERSION, ToolDefinition, underscore_name};
 use pintle_engine::Timeouts;
 use pintle_surface::{Surface, SurfaceTool};
 use pintle_tool::{DynTool, ToolTimeout};
+use pintle_wire::{ToolNames, listed_definitions};
 use serde_json::{Value, json};
 
 use crate::{
     compose::{self, BuiltIn},
-    error::StartError,
+    error::{ContractError, StartError},
     settings::{Workspace, all_settings},
 };
 
@@ -32,6 +33,19 @@ pub fn built_in_surface() -> Result<Surface, StartError> {
             .collect(),
         tools: tools.iter().map(|tool| (tool.definition().name.clone(), surface_tool(tool))).collect(),
     })
+}
+
+/// The same tools as a server lists them to clients. For these the list says less than the lock, in words that all of
+/// them take: an optional argument is not shown as one that may be null.
+pub fn listed_surface() -> Result<Surface, StartError> {
+    let built_in = built_in_surface()?;
+    let BuiltIn { tools, .. } = compose::built_in(&Workspace::built_in())?;
+    let mut definitions: Vec<&ToolDefinition> = tools.iter().map(|tool| tool.definition()).collect();
+    definitions.sort_by_key(|definition| definition.name.as_str());
+    let list = listed_definitions(&definitions, ToolNames::Underscore, env!("CARGO_PKG_VERSION"));
+    let listed = json!({ "instructions": built_in.instructions, "tools": list });
+    let from = "the built-in list".to_owned();
+    Ok(Surface::from_json(&listed).map_err(|error| ContractError::Surface { from, error })?)
 }
 
 fn surface_tool(tool: &Arc<dyn DynTool>) -> SurfaceTool {

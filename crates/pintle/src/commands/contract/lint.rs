@@ -41,5 +41,15 @@ fn lines(findings: &[LintFinding], clients: usize) {
             .print();
     }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    output::line(&format!("{clients} clients: {errors} errors, {} warnings", findings.len() - errors));
+    let counted = |count: usize, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    };
+    let warnings = findings.len() - errors;
+    output::line(&format!(
+        "{}: {}, {}",
+        counted(clients, "client"),
+        counted(errors, "error"),
+        counted(warnings, "warning")
+    ));
 }

@@ -21,7 +21,7 @@ use crate::{
     replace_file::replace_file,
 };
 
-use self::{judging::judge_all, source::Sources};
+use self::{built_in::listed_surface, judging::judge_all, source::Sources};
 
 pub use self::judging::run_worker;
 
@@ -72,7 +72,10 @@ async fn act(action: ContractAction, sources: Sources) -> Result<ExitCode, Start
             Ok(exit_code(&comparison))
         }
         ContractAction::Lint { surface, client, server, format } => {
-            let linted = sources.one(surface.as_deref(), &server).await?;
+            let linted = match surface.is_none() && server.is_none() {
+                true => listed_surface()?,
+                false => sources.one(surface.as_deref(), &server).await?,
+            };
             lint::run(&linted, &client, format.chosen())
         }
         ContractAction::Judge => run_worker(),
