@@ -90,12 +90,12 @@ pub fn compare(
         .collect();
     for (name, old_tool) in &old.tools {
         match (new.tools.get(name), renamed.get(name.as_str())) {
-            (Some(new_tool), _) => comparing.tool(name, old_tool, new_tool),
+            (Some(new_tool), _) => comparing.tool(name, name, old_tool, new_tool),
             (None, Some(to)) => {
                 let new_tool = &new.tools[*to];
                 let mut reporting = comparing.reporting(to, Versions::of(old_tool, new_tool));
                 reporting.changed("/name", rules::TOOL_RENAMED, json!(name), json!(to));
-                comparing.tool(to, old_tool, new_tool);
+                comparing.tool(to, name, old_tool, new_tool);
             }
             (None, None) => {
                 let mut reporting = comparing.reporting(name, Versions::none(old_tool.schema_version));
@@ -149,12 +149,13 @@ impl Comparing<'_> {
         Reporting { comparison: &mut self.comparison, judge: &mut *self.judge, tool, versions }
     }
 
-    fn tool(&mut self, name: &str, old: &SurfaceTool, new: &SurfaceTool) {
+    /// `former` is the name in the old surface.
+    fn tool(&mut self, name: &str, former: &str, old: &SurfaceTool, new: &SurfaceTool) {
         let mut reporting = self.reporting(name, Versions::of(old, new));
         reporting.version("/schemaVersion", old.schema_version, new.schema_version);
         reporting.schemas(old, new);
         reporting.annotations(old, new);
-        reporting.names(name, old, new);
+        reporting.names(name, former, old, new);
         // A list of tools says nothing about timeouts.
         let (before, after) = (old.timeout_ms.or(new.timeout_ms), new.timeout_ms.or(old.timeout_ms));
         reporting.changed("/timeoutMs", rules::TIMEOUT_CHANGED, json!(before), json!(after));
@@ -278,11 +279,13 @@ impl Reporting<'_> {
         }
     }
 
-    fn names(&mut self, name: &str, old: &SurfaceTool, new: &SurfaceTool) {
+    fn names(&mut self, name: &str, former: &str, old: &SurfaceTool, new: &SurfaceTool) {
         for alias in old.aliases.iter().filter(|alias| !new.aliases.contains(*alias) && *alias != name) {
             self.add("/aliases", rules::ALIAS_REMOVED, json!(alias), Value::Null, breaks_by_absence());
         }
-        for alias in new.aliases.iter().filter(|alias| !old.aliases.contains(*alias)) {
+        // The former name of a renamed tool is an alias that is reported with the rename.
+        let is_new = |alias: &&String| !old.aliases.contains(*alias) && *alias != former;
+        for alias in new.aliases.iter().filter(is_new) {
             self.changed("/aliases", rules::ALIAS_ADDED, Value::Null, json!(alias));
         }
     }

@@ -76,6 +76,12 @@ fn listed(definition: &ToolDefinition, tooling_version: &str) -> Value {
     let mut listed = definition.to_json(tooling_version);
     let meta = &mut listed["_meta"];
     meta["pintle/name"] = json!(definition.name);
+    if !definition.aliases.is_empty() {
+        meta["pintle/aliases"] = json!(definition.aliases);
+    }
+    if let Some(since) = &definition.deprecated {
+        meta["pintle/deprecated"] = json!(since);
+    }
     if definition.client_hints.always_load {
         meta["anthropic/alwaysLoad"] = json!(true);
     }

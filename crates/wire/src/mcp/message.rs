@@ -338,6 +338,11 @@ fn complete_tool(tool: &mut Value) {
     for name in ["schemaVersion", "toolingVersion"] {
         tool[name] = tool["_meta"][format!("pintle/{name}")].clone();
     }
+    for name in ["aliases", "deprecated"] {
+        if let Some(value) = tool["_meta"].get(format!("pintle/{name}")).cloned() {
+            tool[name] = value;
+        }
+    }
     let meta = tool["_meta"].as_object_mut();
     if let Some(support) = meta.and_then(|meta| meta.shift_remove(TASK_SUPPORT_KEY)) {
         tool["execution"] = json!({"taskSupport": support});
