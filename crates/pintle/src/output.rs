@@ -32,6 +32,13 @@ pub fn line(text: &str) {
     Line::default().text(text).print();
 }
 
+/// A name that others chose, within a line: nothing in it ends the line or controls a terminal.
+pub fn name(name: &str) -> String {
+    let mut shown = Vec::with_capacity(name.len());
+    terminal::push_escaped(name.as_bytes(), &mut shown);
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
 /// A line that is being put together: text, which may come from anywhere, and words in colour.
 #[derive(Default)]
 pub struct Line(String);

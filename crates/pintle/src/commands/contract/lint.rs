@@ -34,7 +34,8 @@ fn lines(findings: &[LintFinding], clients: usize) {
             Severity::Error => ("error  ", AnsiColor::Red),
             Severity::Warning => ("warning", AnsiColor::Yellow),
         };
-        let LintFinding { client, tool, pointer, rule, message, .. } = finding;
+        let LintFinding { client, rule, message, .. } = finding;
+        let [tool, pointer] = [&finding.tool, &finding.pointer].map(|text| output::name(text));
         output::Line::default()
             .styled(Style::new().fg_color(Some(color.into())), word)
             .text(&format!("  {client}  {tool}{pointer}  {rule}: {message}"))

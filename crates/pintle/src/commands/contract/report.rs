@@ -54,8 +54,8 @@ fn lines(comparison: &Comparison) {
     ));
 }
 
-fn shown_tool(tool: &str) -> &str {
-    if tool.is_empty() { "(all tools)" } else { tool }
+fn shown_tool(tool: &str) -> String {
+    if tool.is_empty() { "(all tools)".to_owned() } else { output::name(tool) }
 }
 
 fn finding_lines(finding: &Finding) {
@@ -68,13 +68,13 @@ fn finding_lines(finding: &Finding) {
     let tool = shown_tool(&finding.tool);
     output::Line::default()
         .styled(style, word)
-        .text(&format!("  {tool}  {}  {}: {}", finding.pointer, finding.rule, finding.summary))
+        .text(&format!("  {tool}  {}  {}: {}", output::name(&finding.pointer), finding.rule, finding.summary))
         .print();
     if let Some(witness) = &finding.decision.witness {
         output::line(&format!("            witness: {witness}"));
     }
     if let Some(reason) = &finding.decision.reason {
-        output::line(&format!("            {reason}"));
+        output::line(&format!("            {}", output::name(reason)));
     }
     if let (false, Some(version)) = (finding.bump_missing, finding.bump) {
         output::line(&format!("            declared: schemaVersion is {version} or higher"));
