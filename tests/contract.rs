@@ -1,64 +1,13 @@
-//! `pintle contract`: verdicts, witnesses, locks, and what hostile surfaces and servers do to it.
+//! `pintle contract`: verdicts, witnesses and locks.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::TcpListener,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::support::{Setup, pintle, run};
-
-/// A folder for surfaces.
-struct Surfaces(TempDir);
-
-impl Surfaces {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
-    }
-
-    fn write(&self, name: &str, surface: &Value) -> PathBuf {
-        let path = self.0.path().join(name);
-        fs::write(&path, surface.to_string()).expect("writes");
-        path
-    }
-
-    /// Compares two surfaces. Returns the exit code and what was printed.
-    fn diff(&self, old: &Value, new: &Value) -> (i32, Value) {
-        let (old, new) = (self.write("old.json", old), self.write("new.json", new));
-        contract(&["diff".as_ref(), &old, &new, "--json".as_ref()])
-    }
-}
-
-fn contract(arguments: &[&Path]) -> (i32, Value) {
-    let (code, output, errors) = run(pintle().arg("contract").args(arguments), b"");
-    let printed = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}{errors}"));
-    (code.expect("an exit code"), printed)
-}
-
-/// The exit code and the message of a call that is refused.
-fn refused(arguments: &[&str]) -> (i32, String) {
-    let (code, output, errors) = run(pintle().arg("contract").args(arguments), b"");
-    assert_eq!(output, "");
-    (code.expect("an exit code"), errors)
-}
-
-fn tool(name: &str, input: Value) -> Value {
-    json!({"name": name, "inputSchema": input})
-}
-
-fn tools(tools: &[Value]) -> Value {
-    json!({ "tools": tools })
-}
-
-fn findings<'a>(printed: &'a Value, tool: &str) -> Vec<&'a Value> {
-    let all = ["findings", "texts"].into_iter().flat_map(|list| printed[list].as_array().expect("a list"));
-    all.filter(|finding| finding["tool"] == tool).collect()
-}
+use crate::support::{
+    Setup, pintle, run,
+    surfaces::{Surfaces, contract, findings, refused, tool, tools},
+};
 
 fn pairs() -> Vec<Value> {
     let text = include_str!("contract/pairs.json");
@@ -154,25 +103,6 @@ fn a_finding_names_tool_pointer_rule_values_and_the_version_to_write() {
 }
 
 #[test]
-fn an_alias_keeps_the_old_name_and_its_removal_is_reported() {
-    let surfaces = Surfaces::new();
-    let old = tools(&[tool("old_name", json!({"type": "object"}))]);
-    let renamed = json!({"tools": [{"name": "new_name", "schemaVersion": 1, "aliases": ["old_name"], "inputSchema": {"type": "object"}}]});
-    let removed =
-        json!({"tools": [{"name": "new_name", "schemaVersion": 1, "inputSchema": {"type": "object"}}]});
-    let (code, printed) = surfaces.diff(&old, &renamed);
-    assert_eq!((code, &findings(&printed, "new_name")[0]["rule"]), (0, &json!("tool-renamed")));
-    let (code, printed) = surfaces.diff(&renamed, &removed);
-    let found = findings(&printed, "new_name");
-    assert_eq!(
-        (code, &found[0]["rule"], &found[0]["verdict"]),
-        (1, &json!("alias-removed"), &json!("breaks"))
-    );
-    let (code, _) = surfaces.diff(&old, &removed);
-    assert_eq!(code, 1, "without the alias the tool is gone");
-}
-
-#[test]
 fn what_no_schema_says_is_reported_too() {
     let with = |extra: Value| {
         let mut tool = tool("t", json!({"type": "object"}));
@@ -213,7 +143,7 @@ fn lists_and_snapshots_of_other_programs_are_read() {
         let (code, printed) = surfaces.diff(&tools(std::slice::from_ref(&named)), &other);
         assert_eq!((code, &printed["findings"]), (0, &json!([])), "{other}");
     }
-    let folder = surfaces.0.path().join("snaps");
+    let folder = surfaces.path().join("snaps");
     fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join("t.snap"), named.to_string()).expect("writes");
     let list = surfaces.write("list.json", &tools(&[named]));
@@ -228,7 +158,7 @@ fn what_is_no_surface_is_refused_with_what_to_give_instead() {
     let good = good.to_str().expect("text");
     let bad = surfaces.write("bad.json", &json!({"a": 1}));
     let hashes = surfaces.write("hashes.json", &json!({"tools": {"t": {"inputSchemaHash": "sha256:00"}}}));
-    let broken = surfaces.0.path().join("broken.json");
+    let broken = surfaces.path().join("broken.json");
     fs::write(&broken, "{\"tools\": [").expect("writes");
     for (file, message) in [
         (bad.as_path(), "no list of tools"),
@@ -316,7 +246,7 @@ fn a_lock_is_the_same_whatever_the_configuration_and_the_environment() {
 #[test]
 fn any_server_on_standard_input_and_output_or_http_can_be_asked() {
     let surfaces = Surfaces::new();
-    let root = surfaces.0.path().join("root");
+    let root = surfaces.path().join("root");
     fs::create_dir(&root).expect("a folder");
     let command = format!("{} serve --root '{}'", env!("CARGO_BIN_EXE_pintle"), root.display());
     let (code, output, errors) = run(pintle().args(["contract", "print", "--server", &command]), b"");
@@ -329,97 +259,6 @@ fn any_server_on_standard_input_and_output_or_http_can_be_asked() {
     let (code, errors) = refused(&["print", "--url", &url]);
     assert_eq!(code, 2);
     assert!(errors.contains("401") && errors.contains("--header"), "{errors}");
-}
-
-#[test]
-fn a_server_that_never_answers_ends_or_talks_without_end_is_a_clear_error() {
-    let endless = r#"while :; do echo '{"jsonrpc":"2.0","method":"notifications/message"}'; done"#;
-    for (command, message) in [
-        ("exit 3", "ended before it answered `initialize`"),
-        ("echo oops >&2; exit 1", "it wrote: oops"),
-        ("/nowhere/at-all", "ended before it answered"),
-        (endless, "other messages instead of an answer"),
-        ("tr '\\0' a < /dev/zero", "more than 32 MiB"),
-    ] {
-        let (code, errors) = refused(&["print", "--server", command]);
-        assert_eq!(code, 2, "{errors}");
-        assert!(errors.contains(message), "{command}: {errors}");
-    }
-}
-
-#[test]
-fn a_server_over_http_that_sends_nonsense_is_a_clear_error() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-    let answers = std::thread::spawn(move || {
-        for body in ["not json", "{}", "data: 5\n\n"] {
-            let (mut stream, _) = listener.accept().expect("a connection");
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request).expect("a request");
-            let kind = if body.starts_with("data") { "text/event-stream" } else { "application/json" };
-            let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-                body.len()
-            );
-            stream.write_all(format!("{head}{body}").as_bytes()).expect("writes");
-        }
-    });
-    for _ in 0..3 {
-        let (code, errors) = refused(&["print", "--url", &url]);
-        assert_eq!(code, 2, "{errors}");
-        assert!(errors.contains("is not one of MCP"), "{errors}");
-    }
-    answers.join().expect("no panic");
-}
-
-#[test]
-fn hostile_schemas_are_decided_or_unknown_and_the_others_are_still_judged() {
-    let plain = |limit: u64| {
-        tool("plain", json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": limit}}}))
-    };
-    let mut deep = json!({"type": "string"});
-    for _ in 0..60 {
-        deep = json!({"type": "object", "properties": {"a": deep}, "required": ["a"]});
-    }
-    let recursive = |kind: &str| {
-        json!({"$defs": {"A": {"anyOf": [{"type": kind}, {"$ref": "#/$defs/B"}]},
-            "B": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/B"}}}},
-            "type": "object", "properties": {"x": {"$ref": "#/$defs/B"}}})
-    };
-    let wide = |count: usize| {
-        let members: serde_json::Map<_, _> = (0..count)
-            .map(|index| (format!("member{index}"), json!({"type": ["string", "null"], "minLength": index})))
-            .collect();
-        json!({"type": "object", "properties": members})
-    };
-    let exploding = |end: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": format!("^(a+)+(b?){{40}}(c|c|c)*{end}$")}}});
-    let unions = |kind: &str| {
-        let branch = |index: usize| json!({"type": "object", "properties": {format!("k{index}"): {"type": kind}}, "minProperties": 1});
-        let level: Vec<Value> = (0..30).map(branch).collect();
-        json!({"type": "object", "properties": {"a": {"oneOf": level, "anyOf": level}}})
-    };
-    let surface = |limit: u64, deep: &Value, kind: &str, count: usize, end: &str| {
-        tools(&[
-            tool("deep", deep.clone()),
-            tool("exploding", exploding(end)),
-            plain(limit),
-            tool("recursive", recursive(kind)),
-            tool("unions", unions(kind)),
-            tool("wide", wide(count)),
-        ])
-    };
-    let mut deeper = deep.clone();
-    deeper["properties"]["a"]["maxProperties"] = json!(5);
-    let begun = Instant::now();
-    let (_, printed) = Surfaces::new()
-        .diff(&surface(0, &deep, "string", 400, "x"), &surface(1, &deeper, "integer", 300, "y"));
-    println!("{:?}", begun.elapsed());
-    for name in ["deep", "exploding", "recursive", "unions", "wide"] {
-        let found = findings(&printed, name);
-        assert!(!found.is_empty(), "{name} is silent");
-        println!("{name}: {} findings, the first {}", found.len(), found[0]["verdict"]);
-    }
-    assert_eq!(findings(&printed, "plain")[0]["witness"], json!({"a": 0}));
 }
 
 #[test]

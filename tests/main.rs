@@ -17,6 +17,8 @@ mod commands_end;
 mod commands_examples;
 mod commands_reload;
 mod contract;
+mod contract_aliases;
+mod contract_hostile;
 mod conversations;
 mod crash;
 mod deny;

@@ -5,6 +5,7 @@ pub mod http;
 pub mod https;
 pub mod packs;
 pub mod random;
+pub mod surfaces;
 pub mod tokens;
 pub mod trace;
 
