@@ -1,6 +1,7 @@
 //! Measures the built binary against its peers, in one run, and prints ratios.
 
 mod access;
+mod contract;
 mod corpus;
 mod drive;
 mod files;
@@ -16,7 +17,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use report::Report;
 
-/// `[--quick] [--only=foundation|mcp|files|search|access] [FILE]`: the file gets the table as JSON.
+/// `[--quick] [--only=foundation|mcp|files|search|access|contract] [FILE]`: the file gets the table as JSON.
 fn main() -> ExitCode {
     let (mut quick, mut only, mut out) = (false, None, None);
     for argument in std::env::args().skip(1) {
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
     }
     if wanted("access") {
         access::run(&mut report, quick);
+    }
+    if wanted("contract") {
+        contract::run(&mut report, quick);
     }
     report.print();
     if let Some(path) = out {
