@@ -9,6 +9,7 @@ mod large_edit;
 mod large_file;
 mod large_read;
 mod listing;
+mod many_files;
 mod small_edit;
 mod small_read;
 pub mod workspace;
@@ -26,6 +27,9 @@ pub fn run(report: &mut Report, quick: bool) {
     }
     if wanted("small edit") {
         small_edit::run(report, quick);
+    }
+    if wanted("many files") {
+        many_files::run(report, quick);
     }
     if wanted("large read and edit") {
         // One file for both, because writing it takes long.

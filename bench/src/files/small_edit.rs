@@ -19,6 +19,7 @@ use crate::{
     drive,
     pipe::Client,
     report::{Bar, Report},
+    server::Server,
 };
 
 const NAME: &str = "small.txt";
@@ -40,7 +41,7 @@ pub fn run(report: &mut Report, quick: bool) {
     }
 }
 
-fn compile(folder: &Path) -> Result<PathBuf, String> {
+pub(super) fn compile(folder: &Path) -> Result<PathBuf, String> {
     let program = folder.join("edit");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/files/edit.c");
     let output = Command::new("cc").args(["-O2", "-Wall", "-o"]).arg(&program).arg(source).output();
@@ -59,18 +60,10 @@ fn compare(
     (is_synced, bar): (bool, Bar),
     quick: bool,
 ) {
-    let content: String = (0..LINES).map(|number| format!("this is line {number:02}\n")).collect();
-    fs::write(workspace.root().join(NAME), &content).expect("a file");
-    let theirs = workspace.folder().join("theirs");
-    fs::create_dir(&theirs).expect("a folder");
-    fs::write(theirs.join(NAME), &content).expect("a file");
-
+    fs::write(workspace.root().join(NAME), content()).expect("a file");
     let (server, client) = workspace.serve(if is_synced { &[] } else { &["--no-fsync"] });
     let mut editor = Editor::new(client);
-    let mut command = Command::new(program);
-    command.arg(&theirs).arg(NAME).arg(if is_synced { "fsync" } else { "no-fsync" });
-    // It runs as long as the server, so that both are equally warm.
-    let (_process, mut bare) = workspace.start(command);
+    let (_process, mut bare) = start_bare(workspace, program, is_synced);
     let mut bare = |count: usize| edit_barely(&mut bare, count);
     // Disks differ a hundredfold, so the count depends on the speed of this one.
     let warm_up = 100;
@@ -91,8 +84,22 @@ fn compare(
     editor.check(workspace);
 }
 
+fn content() -> String {
+    (0..LINES).map(|number| format!("this is line {number:02}\n")).collect()
+}
+
+/// Starts the C program on a file of its own. It runs as long as the server, so that both are equally warm.
+pub(super) fn start_bare(workspace: &Workspace, program: &Path, is_synced: bool) -> (Server, Client) {
+    let folder = workspace.folder().join("theirs");
+    fs::create_dir(&folder).expect("a folder");
+    fs::write(folder.join(NAME), content()).expect("a file");
+    let mut command = Command::new(program);
+    command.arg(&folder).arg(NAME).arg(if is_synced { "fsync" } else { "no-fsync" });
+    workspace.start(command)
+}
+
 /// Runs a number of edits in the C program, and returns the edits a second.
-fn edit_barely(program: &mut Client, count: usize) -> f64 {
+pub(super) fn edit_barely(program: &mut Client, count: usize) -> f64 {
     let seconds = String::from_utf8_lossy(program.ask(format!("{count}\n").as_bytes())).parse::<f64>();
     count as f64 / seconds.expect("seconds")
 }

@@ -50,6 +50,19 @@ pub enum Received {
     Refused(Incoming, Fault),
 }
 
+impl Received {
+    /// The same, holding a turn. A response needs none.
+    #[must_use]
+    pub fn holding(self, turn: Option<Turn>) -> Self {
+        match self {
+            Self::Request(incoming, opened) => Self::Request(incoming.holding(turn), opened),
+            Self::Notification(incoming, opened) => Self::Notification(incoming.holding(turn), opened),
+            Self::Refused(incoming, fault) => Self::Refused(incoming.holding(turn), fault),
+            Self::Response(response) => Self::Response(response),
+        }
+    }
+}
+
 /// What a call is aimed at.
 #[derive(Clone, Debug)]
 pub enum Target {
@@ -100,7 +113,12 @@ pub struct Incoming {
     pub(crate) caller: Arc<Caller>,
     pub(crate) cancel: Arc<Cancel>,
     pub(crate) record: Box<Record>,
+    turn: Option<Turn>,
 }
+
+/// What a transport holds for a message until its arguments are checked, so that the large messages of one caller are read
+/// and checked one after the other. It is released by being dropped.
+pub type Turn = Box<dyn Send + Sync>;
 
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,11 +167,17 @@ impl Engine {
             caller: Arc::clone(caller),
             cancel: Arc::default(),
             record: Record::new(Arc::clone(self), transport.clone(), id, bytes),
+            turn: None,
         }
     }
 }
 
 impl Incoming {
+    /// The same message, which holds a turn until its arguments are checked.
+    pub fn holding(self, turn: Option<Turn>) -> Self {
+        Self { turn, ..self }
+    }
+
     /// The id of the request, if it has one.
     pub fn id(&self) -> Option<&RequestId> {
         self.record.id.as_ref()
@@ -199,7 +223,7 @@ impl Incoming {
     /// Steps 3 to 10: takes a call to its outcome. The caller of this function owes the client the one reply, unless
     /// the call was cancelled silently.
     pub async fn call(self, call: Call) -> Reply {
-        let Self { engine, caller, cancel, mut record } = self;
+        let Self { engine, caller, cancel, mut record, turn } = self;
         let (route, method) = match &call.target {
             Target::Tool(name) => ("tool", name.as_str()),
             Target::Invoke => ("tool", "mcp.tool.invoke"),
@@ -208,7 +232,7 @@ impl Incoming {
         };
         record.begin_call(route, method, &call);
         let Reply { outcome, mut reservation, .. } =
-            engine.run_call(call, caller, &cancel, &mut record).await;
+            engine.run_call(call, caller, &cancel, &mut record, turn).await;
         // From here on it is too late to cancel; if it was cancelled, nothing else may be reported.
         let outcome = match cancel.finish() {
             Err(fault) if outcome.code() != Some(ErrorCode::Cancelled) => {
@@ -241,7 +265,9 @@ impl Incoming {
         ready: impl Future<Output = Result<usize, Fault>>,
         work: impl FnOnce(CallContext, usize) -> W,
     ) -> Result<(T, Reservation), Fault> {
-        let Self { engine, caller, cancel, record } = self;
+        let Self { engine, caller, cancel, record, turn } = self;
+        // A question has no arguments that take long.
+        drop(turn);
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let run = async {

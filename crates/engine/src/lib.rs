@@ -34,7 +34,7 @@ pub use budget::{ReplyBudget, Reservation, unread_replies};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use clock::Clock;
 pub use engine::Engine;
-pub use incoming::{ArgumentReading, Call, Incoming, Received, Target, Transport};
+pub use incoming::{ArgumentReading, Call, Incoming, Received, Target, Transport, Turn};
 pub use log::{CallLine, CallLog, Level, LineFormat, LogSink};
 pub use metrics::Metrics;
 pub use options::{Options, Timeouts};

@@ -5,7 +5,8 @@ use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Du
 use futures_util::FutureExt;
 use pintle_contract::{ErrorCode, Fault, Fingerprint, Stage, fingerprint};
 use pintle_tool::{
-    Answer, CallContext, CallParts, Caller, Cancel, Prepared, Progress, block_in_place_if, result_too_large,
+    Answer, CallContext, CallParts, Caller, Cancel, LARGE, Prepared, Progress, block_in_place_if,
+    result_too_large,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -16,7 +17,7 @@ use crate::{
     catalogue::Entry,
     engine::Engine,
     idempotency::{Key, Known},
-    incoming::{ArgumentReading, Call, Target},
+    incoming::{ArgumentReading, Call, Target, Turn},
     invoke,
     outcome::{Outcome, Reply, json_size},
     record::Record,
@@ -42,6 +43,7 @@ impl Engine {
         caller: Arc<Caller>,
         cancel: &Arc<Cancel>,
         record: &mut Record,
+        turn: Option<Turn>,
     ) -> Reply {
         let params = std::mem::take(&mut call.params);
         let found = match &call.target {
@@ -59,7 +61,7 @@ impl Engine {
         match found {
             Ok((tool, arguments)) => {
                 record.tool = Some(Arc::clone(&tool));
-                self.call_tool(&tool, arguments, call, caller, cancel, record).await
+                self.call_tool(&tool, arguments, call, caller, cancel, (record, turn)).await
             }
             Err(fault) => Reply::fault(fault),
         }
@@ -101,9 +103,12 @@ impl Engine {
         call: Call,
         caller: Arc<Caller>,
         cancel: &Arc<Cancel>,
-        record: &mut Record,
+        (record, turn): (&mut Record, Option<Turn>),
     ) -> Reply {
-        let repairs = match check_arguments(tool, &mut arguments, call.argument_reading) {
+        let is_large = record.input_bytes > LARGE;
+        let checked =
+            block_in_place_if(is_large, || check_arguments(tool, &mut arguments, call.argument_reading));
+        let repairs = match checked {
             Ok(repairs) => repairs,
             Err((repairs, fault)) => {
                 record.repaired.extend(repairs.names);
@@ -113,13 +118,15 @@ impl Engine {
         record.repaired.extend(repairs.names);
         // The arguments are gone once the work is prepared.
         let key = call.idempotency_key.map(|key| {
-            let key = Key { caller: owner_of_key(tool, &caller).into(), key: key.as_str().into() };
+            // With other scopes it is another caller: a stored outcome may show what they do not.
+            let key = Key { caller: caller.identity_and_scopes().into(), key: key.as_str().into() };
             (key, fingerprint(&json!([tool.id, arguments])))
         });
         let work = match self.prepare(tool, arguments, &caller) {
             Ok(work) => work,
             Err(fault) => return Reply::fault(fault),
         };
+        drop(turn);
         let _counted = match self.caller_limits.count(caller.identity()) {
             Ok(counted) => counted,
             Err(fault) => return Reply::fault(fault),
@@ -264,15 +271,6 @@ fn check_arguments(
     let subject = format!("the arguments of `{}` do not match", definition.name);
     let fault = tool.input.fault(arguments, Stage::Arguments, &subject, "argument");
     Err((repairs, fault))
-}
-
-/// Whom an idempotency key belongs to. A change must not happen twice, also if the caller has a new token with other
-/// scopes meanwhile. A read may show what other scopes do not, so it is only replayed with the same ones.
-fn owner_of_key(tool: &Entry, caller: &Caller) -> String {
-    match tool.tool.definition().annotations.read_only_hint {
-        true => caller.identity_and_scopes(),
-        false => caller.identity().to_owned(),
-    }
 }
 
 /// The deadline of a call, for all that it waits for and does.

@@ -9,6 +9,7 @@ use axum::{
 use pintle_contract::{Fault, Stage};
 use pintle_engine::{Incoming, Received};
 use pintle_rpc::{Dialect, Opened};
+use pintle_tool::{LARGE, block_in_place_if};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -68,7 +69,11 @@ impl Posted {
         let (mut parts, body) = body::read(request, state, dialect).await?;
         let Ok(client) = ClientReading::from_request_parts(&mut parts, state).await;
         let transport = request_id::transport(&parts.extensions);
-        let message = match state.engine.receive(&body, &state.caller_of(&parts.extensions), &transport) {
+        let caller = state.caller_of(&parts.extensions);
+        let turn = state.turn(&caller).await;
+        let received =
+            block_in_place_if(body.len() > LARGE, || state.engine.receive(&body, &caller, &transport));
+        let message = match received.holding(turn) {
             Received::Request(incoming, mut opened) => match add_headers(&parts.headers, &mut opened) {
                 Ok(()) if client.accepts.nothing() => {
                     return Err(Reason::NotAcceptable(to_accept).reject(incoming).await);

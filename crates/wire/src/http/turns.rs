@@ -1,19 +1,23 @@
 //! Turns: how several callers share the processor.
 //!
 //! The runtime knows no callers: it would work off a thousand requests of one before it looks at the socket of another.
-//! So while several callers use the server, the requests of each begin one after the other, and before the next one
-//! begins, the runtime looks at all sockets. A caller who has no other request waiting begins at once.
+//! So while several callers use the server, the requests of each are read, checked and begun one after the other, and
+//! before the next one the runtime looks at all sockets. A caller who has no other request there begins at once.
 
 use std::{
     collections::{HashMap, VecDeque},
-    future::{Future, poll_fn},
-    pin::pin,
     sync::Arc,
-    task::Poll,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
+use pintle_tool::Caller;
 use tokio::sync::oneshot;
+
+use super::ServerState;
+
+/// How long a request waits for its turn at the most. A turn takes milliseconds; one that takes this long is stuck.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The callers who have a request that begins, each with the requests that wait for it.
 #[derive(Clone, Default)]
@@ -26,20 +30,18 @@ struct Turn {
     is_over: bool,
 }
 
-impl Turns {
-    /// Handles a request of a caller who shares the server with others. It begins when it is its turn.
-    pub(crate) async fn take_turn<T>(&self, caller: &str, request: impl Future<Output = T>) -> T {
-        let turn = self.next(caller).await;
-        let mut request = pin!(request);
-        let begun = poll_fn(|context| Poll::Ready(request.as_mut().poll(context))).await;
-        // From here on the engine's queue decides who goes on.
-        drop(turn);
-        match begun {
-            Poll::Ready(answer) => answer,
-            Poll::Pending => request.await,
+impl ServerState {
+    /// The next turn of a caller. A caller who is alone needs none.
+    pub(crate) async fn turn(&self, caller: &Caller) -> Option<pintle_engine::Turn> {
+        if !self.engine.has_other_callers(caller) {
+            return None;
         }
+        let turn = self.turns.next(caller.identity()).await?;
+        Some(Box::new(turn))
     }
+}
 
+impl Turns {
     async fn next(&self, caller: &str) -> Option<Turn> {
         let receiver = {
             let mut callers = self.0.lock();
@@ -56,7 +58,7 @@ impl Turns {
                 }
             }
         };
-        let turn = receiver.await.ok();
+        let turn = tokio::time::timeout(PATIENCE, receiver).await.ok()?.ok();
         // The runtime looks at all sockets before it goes on with a task that yields.
         tokio::task::yield_now().await;
         turn
@@ -94,8 +96,12 @@ mod tests {
     async fn requests_of_one_caller_begin_one_after_the_other_and_other_tasks_run_between_them() {
         let (turns, begun, between) = (Turns::default(), RefCell::new(Vec::new()), Cell::new(0));
         let request = |number: usize| {
-            let (begun, between) = (&begun, &between);
-            turns.take_turn("flood", async move { begun.borrow_mut().push((number, between.get())) })
+            let (turns, begun, between) = (&turns, &begun, &between);
+            async move {
+                let turn = turns.next("flood").await;
+                begun.borrow_mut().push((number, between.get()));
+                drop(turn);
+            }
         };
         let other_task = async {
             for _ in 0..10 {
@@ -115,36 +121,32 @@ mod tests {
     async fn a_request_of_another_caller_begins_at_once() {
         let turns = Turns::default();
         let first = turns.next("flood").await;
-        let mut waiting = Box::pin(turns.take_turn("flood", async {}));
+        let mut waiting = Box::pin(turns.next("flood"));
         assert!((&mut waiting).now_or_never().is_none());
-        assert!(turns.take_turn("calm", async {}).now_or_never().is_some());
+        assert!(turns.next("calm").now_or_never().is_some());
         drop(first);
-        waiting.await;
+        assert!(waiting.await.is_some());
     }
 
     #[tokio::test]
     async fn a_request_that_is_given_up_passes_its_turn_on() {
         let turns = Turns::default();
         let first = turns.next("a").await;
-        let mut given_up = [0, 1].map(|_| Box::pin(turns.take_turn("a", async {})));
-        let mut last = Box::pin(turns.take_turn("a", async {}));
-        for waiting in &mut given_up {
+        let [mut before_its_turn, mut after_it, mut last] = [0, 1, 2].map(|_| Box::pin(turns.next("a")));
+        for waiting in [&mut before_its_turn, &mut after_it, &mut last] {
             assert!(waiting.now_or_never().is_none());
         }
-        assert!((&mut last).now_or_never().is_none());
-        let [before_its_turn, after_it] = given_up;
         drop(before_its_turn);
         drop(first);
         drop(after_it);
-        last.await;
+        drop(last.await);
         assert!(turns.0.lock().is_empty());
     }
 
-    #[tokio::test]
-    async fn a_request_that_goes_on_waiting_keeps_no_turn() {
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_is_stuck_is_not_waited_for_forever() {
         let turns = Turns::default();
-        let mut slow = Box::pin(turns.take_turn("a", std::future::pending::<()>()));
-        assert!((&mut slow).now_or_never().is_none());
-        assert!(turns.take_turn("a", async {}).now_or_never().is_some());
+        let _stuck = turns.next("a").await;
+        assert!(turns.next("a").await.is_none());
     }
 }

@@ -118,16 +118,14 @@ pub(crate) async fn authenticate(
     let caller = match state.authentication.caller(request.headers()).await {
         Ok(caller) => caller,
         Err(error) => {
+            // Whoever floods the server without a token has its turns, too.
+            let _turn = state.turn(&state.unknown_caller).await;
             let reason = refusal(&error, state.authentication.source(), request.uri().path());
             return Err(reason.reject(state.unopened(request.extensions(), 0)).await);
         }
     };
     request.extensions_mut().insert(Authenticated(Arc::clone(&caller)));
-    let handling = next.run(request);
-    let mut response = match state.engine.has_other_callers(&caller) {
-        true => state.turns.take_turn(caller.identity(), handling).await,
-        false => handling.await,
-    };
+    let mut response = next.run(request).await;
     challenge::add_missing_scope(&mut response, state.authentication.source());
     Ok(response)
 }
