@@ -4,6 +4,7 @@ use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Du
 
 use futures_util::FutureExt;
 use pintle_contract::{ErrorCode, Fault, Fingerprint, Stage, fingerprint};
+use pintle_schema::Mismatch;
 use pintle_tool::{
     Answer, CallContext, CallParts, Caller, Cancel, LARGE, Prepared, Progress, block_in_place_if,
     result_too_large,
@@ -264,12 +265,14 @@ fn check_arguments(
         repairs = repair(arguments, tool.tool.as_ref(), &tool.input, is_accepted);
         is_accepted = is_accepted && repairs.names.is_empty() || tool.input.accepts(arguments);
     }
-    if is_accepted {
+    let problems = tool.tool.check(arguments);
+    if is_accepted && problems.is_empty() {
         return Ok(repairs);
     }
     let definition = tool.tool.definition();
     let subject = format!("the arguments of `{}` do not match", definition.name);
-    let fault = tool.input.fault(arguments, Stage::Arguments, &subject, "argument");
+    let others = problems.into_iter().map(|problem| Mismatch::new(&problem.path, problem.message)).collect();
+    let fault = tool.input.fault_with(others, arguments, Stage::Arguments, &subject, "argument");
     Err((repairs, fault))
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
             Fault::new(ErrorCode::Conflict, format!("{path} already exists; nothing was done"))
                 .hint("read it and edit it, or choose another name")
         }
-        StoreError::Stale(found) => stale(found, false),
+        StoreError::Stale(_) => stale(),
         StoreError::Changed => {
             let message =
                 format!("{path} was changed by another program at the same moment; nothing was done");

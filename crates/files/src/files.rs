@@ -4,7 +4,6 @@ use std::{cell::RefCell, sync::Arc};
 
 use pintle_contract::{Access, ErrorCode, Fault, RootName, Verb, WorkspacePath, nearest};
 use pintle_tool::{CallContext, DynTool, Resources};
-use serde_json::json;
 
 use crate::{
     fault::{fault, target_fault},
@@ -218,14 +217,8 @@ pub(crate) fn tag(text: &str) -> Result<Tag, Fault> {
     })
 }
 
-/// The fault for a stale hash. The message contains the current hash only if the edit itself shows that the caller
-/// knows the content, so that no caller can overwrite what it has not read.
-pub(crate) fn stale(found: Hash, reveals_hash: bool) -> Fault {
-    let changed = "the file has changed since it was read; nothing was done";
-    match reveals_hash {
-        true => Fault::new(ErrorCode::Conflict, format!("{changed}. Its current hash is {found}"))
-            .hint("read it again; if the lines are still as you gave them, repeat the edit with that hash")
-            .details(json!({"currentHash": found.to_string()})),
-        false => Fault::new(ErrorCode::Conflict, changed).hint("read it again before you change it"),
-    }
+/// The fault for a stale hash. It does not name the current one: a caller that has not read a version cannot overwrite it.
+pub(crate) fn stale() -> Fault {
+    Fault::new(ErrorCode::Conflict, "the file has changed since it was read; nothing was done")
+        .hint("read it again before you change it")
 }

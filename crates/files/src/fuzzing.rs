@@ -10,7 +10,7 @@ use pintle_tool::decode_address;
 use crate::{
     Globs, Hash, Source, StoreError, files,
     store::spliced,
-    text::{self, Edit},
+    text::{self, Change, Planned, Replace},
 };
 use model::Lines;
 
@@ -53,27 +53,44 @@ pub fn edits(bytes: &[u8]) {
         false
     };
     let model = std::str::from_utf8(file).ok().map(Lines::new);
-    let (edit, expected) = match kind % 4 {
-        0 => (
-            text::replace(&source, lines, old, new, &has_ended),
-            model.and_then(|model| model.replace(lines, old, new)),
-        ),
-        1 => (
-            text::insert(&source, lines[0], old, new, &has_ended),
-            model.and_then(|model| model.insert(lines[0], old, new)),
-        ),
-        2 => (text::append(&source, new, &has_ended), model.map(|model| model.append(new))),
+    // The upper bits say which arguments are left out, and how the text is looked for.
+    let (all, within) = (kind & 0x10 != 0, kind & 0x20 != 0);
+    let (has_lines, has_old) = (kind & 0x40 == 0, kind & 0x80 == 0);
+    let (change, expected) = match kind % 4 {
+        0 => {
+            let old = has_old.then_some(old);
+            let range = if has_lines { lines } else { [1, 0] };
+            if !has_lines && old.is_none() || (all || within) && old.is_none_or(str::is_empty) {
+                return;
+            }
+            let expected = model.and_then(|model| match old {
+                Some(old) if within => model.replace_within(range, old, new, all),
+                Some(old) if all => model.replace_all(range, old, new),
+                Some(old) => model.replace(range, old, new),
+                None => model.replace_range(range, new),
+            });
+            let (old, new) = (old.map(str::to_owned), new.to_owned());
+            (Change::Replace(Replace { lines: has_lines.then_some(lines), old, new, all, within }), expected)
+        }
+        1 => {
+            let anchor = has_old.then_some(old);
+            let expected = model.and_then(|model| model.insert(lines[0], anchor, new));
+            let (anchor, content) = (anchor.map(str::to_owned), new.to_owned());
+            (Change::Insert { line: lines[0], anchor, content }, expected)
+        }
+        2 => (Change::Append { content: new.to_owned() }, model.map(|model| model.append(new))),
         _ => return assert_read(&source, lines, model, &has_ended),
     };
+    let edit = text::plan(&source, &[change], &Hash::of(file).into(), &has_ended);
     assert_edit(file, edit, expected);
 }
 
-fn assert_edit(file: &[u8], edit: Result<Edit, StoreError>, expected: Option<Vec<u8>>) {
+fn assert_edit(file: &[u8], edit: Result<Planned, StoreError>, expected: Option<Vec<u8>>) {
     let edit = edit.expect("bytes at hand can be read");
-    assert_eq!(edit.plan.found, Hash::of(file));
-    match edit.plan.change {
-        Ok(splices) => {
-            let bytes = spliced(file, &splices);
+    assert_eq!(edit.found, Hash::of(file));
+    match edit.change {
+        Ok(edit) => {
+            let bytes = spliced(file, &edit.splices);
             assert_eq!(
                 Some(String::from_utf8_lossy(&bytes)),
                 expected.as_deref().map(String::from_utf8_lossy)
@@ -81,9 +98,10 @@ fn assert_edit(file: &[u8], edit: Result<Edit, StoreError>, expected: Option<Vec
             let text = std::str::from_utf8(&bytes).expect("an edit leaves text behind");
             assert_eq!(edit.total_lines, Lines::new(text).count() as u64, "{text:?}");
         }
-        Err(fault) => {
-            assert!(expected.is_none(), "refused: {}", fault.message);
-            assert!(!fault.message.is_empty());
+        Err(problems) => {
+            let problem = problems.first().expect("a problem");
+            assert!(expected.is_none(), "refused: {}", problem.fault.message);
+            assert!(!problem.fault.message.is_empty());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The files toolset: reads and edits files. Every change is a compare-and-swap on the file's hash, every write is
 //! atomic, and no path can leave the root.
 
+mod diff;
 mod fault;
 mod files;
 #[cfg(any(test, fuzzing))]

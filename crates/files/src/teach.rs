@@ -2,16 +2,23 @@
 
 mod clues;
 mod nearest_line;
+mod stale;
+mod text_clues;
 
 use std::ops::Range;
 
 use pintle_contract::{ErrorCode, Fault};
 use serde_json::json;
 
-use self::{clues::Clues, nearest_line::Near};
+pub(crate) use self::stale::stale;
+use self::{
+    clues::Clues,
+    nearest_line::{Difference, Near},
+    text_clues::TextClues,
+};
 use crate::{
     store::{Source, StoreError},
-    text::{Finder, Line, LineWindow, Occurrence, RangeError, lines_to_find, survey},
+    text::{Finder, Line, LineWindow, Observer, RangeError, lines_to_find, survey_with},
 };
 
 /// How many characters of a line a message shows.
@@ -39,44 +46,143 @@ pub(crate) fn too_much(lines: u64, size: u64, is_one_line: bool) -> Fault {
     .details(json!({"totalLines": lines, "size": size}))
 }
 
+/// The fault for a range of `lines` that means nothing in a file of so many lines.
+pub(crate) fn bad_lines(problem: &RangeError, lines: u64) -> Fault {
+    let fault = bad_range(problem);
+    if lines == 0 { fault.hint("text.append adds the first lines") } else { fault }
+}
+
+/// The fault for a line to insert before that is not there.
+pub(crate) fn bad_insertion(problem: &RangeError) -> Fault {
+    bad_range(problem).hint("text.append adds lines after the last")
+}
+
 /// The fault for `old` that occurs more than once.
-pub(crate) fn ambiguous(count: u64, found: &[Occurrence]) -> Fault {
-    let lines: Vec<u64> = found.iter().map(|found| found.line).collect();
+pub(crate) fn ambiguous(count: u64, lines: &[u64], is_text: bool) -> Fault {
     let more = if count > lines.len() as u64 { " and more" } else { "" };
-    let at = at(&lines);
+    let (what, are, at) = match is_text {
+        true => ("`old`", "is", at(lines)),
+        false => ("the given lines", "are", at(lines)),
+    };
     Fault::new(
         ErrorCode::InvalidRequest,
-        format!("the given lines are there {count} times, at {at}{more}; they must be there once"),
+        format!("{what} {are} there {count} times, at {at}{more}; there must be one"),
     )
-    .hint("narrow `lines` to one of them, or give more lines around it")
+    .hint("narrow `lines` to one of them, give more around it, or set `all` to true for every one")
     .details(json!({"lines": lines, "count": count}))
+}
+
+/// The fault for `old` that occurs too often to be replaced at once.
+pub(crate) fn too_many(count: u64, most: usize) -> Fault {
+    let message = format!("`old` is there {count} times; at most {most} are replaced in one call");
+    Fault::new(ErrorCode::InvalidRequest, message).hint("narrow `lines`, and call several times")
+}
+
+/// The fault for edits that insert too much.
+pub(crate) fn too_much_new(bytes: u64, most: u64) -> Fault {
+    let message = format!("the new content has {bytes} bytes or more; at most {most} can be written in one call");
+    Fault::new(ErrorCode::InvalidRequest, message)
+        .hint("make fewer changes in one call")
+        .details(json!({"reason": "too_large", "bytes": bytes, "limit": most}))
+}
+
+/// The fault for an edit that changes what another edit of the same call changes.
+pub(crate) fn overlap(lines: &Range<u64>, other: &Range<u64>) -> Fault {
+    let shown = |lines: &Range<u64>| match lines.end.saturating_sub(lines.start) {
+        0 => format!("the place before line {}", lines.start),
+        1 => format!("line {}", lines.start),
+        _ => format!("lines {} to {}", lines.start, lines.end - 1),
+    };
+    let message = format!("it changes {}, which overlaps {} of another edit", shown(lines), shown(other));
+    Fault::new(ErrorCode::InvalidRequest, message)
+        .hint("all edits mean the file as it was read: join these two into one")
+        .details(json!({"lines": [lines.start, lines.end], "other": [other.start, other.end]}))
 }
 
 /// Which argument does not match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
+    /// Whole lines.
     Old,
+    /// Text within lines.
+    Text,
+    /// A line.
     Anchor,
 }
 
-/// The fault for `old` or `anchor` that is not where it should be: what is there instead, and where the given lines
-/// are, or which line is nearest.
+/// A text that is not where it should be.
+pub(crate) struct Missing<'a> {
+    /// The lines where it should be.
+    pub(crate) range: Range<u64>,
+    /// Which argument it is.
+    pub(crate) given: Given,
+    /// The text.
+    pub(crate) text: &'a str,
+}
+
+/// The faults for texts that are not where they should be: what is there instead, and where the given lines are, or which
+/// line is nearest. The file is read once.
 pub(crate) fn not_as_given(
     source: &dyn Source,
-    range: &Range<u64>,
-    (kind, given): (Given, &str),
+    missing: &[&Missing<'_>],
     has_ended: &dyn Fn() -> bool,
-) -> Result<Fault, StoreError> {
-    let wanted = lines_to_find(given);
-    if kind == Given::Anchor && wanted.len() > 1 {
-        return Ok(anchor_of_several(wanted.len(), &wanted));
+) -> Result<Vec<Fault>, StoreError> {
+    let wanted: Vec<Vec<&[u8]>> = missing.iter().map(|missing| lines_to_find(missing.text)).collect();
+    let clues = wanted.iter().zip(missing).map(|(wanted, missing)| match missing.given {
+        Given::Text => Clue::Text(TextClues::new(missing.text, &missing.range)),
+        Given::Old | Given::Anchor => Clue::Lines(Clues::new(wanted, &missing.range)),
+    });
+    let mut seekers = ClueSeekers(clues.collect());
+    let longest = seekers.0.iter().map(Clue::longest).max().unwrap_or_default();
+    let window = LineWindow { lines: 1..u64::MAX, longest };
+    survey_with(source, window, has_ended, &mut seekers)?;
+    let faults = seekers.0.into_iter().zip(missing).map(|(clue, missing)| match clue {
+        Clue::Text(clues) => clues.fault(missing),
+        Clue::Lines(clues) => lines_not_as_given(&clues, missing),
+    });
+    Ok(faults.collect())
+}
+
+/// What helps to explain one text.
+enum Clue<'a> {
+    Lines(Clues<'a>),
+    Text(TextClues<'a>),
+}
+
+impl Clue<'_> {
+    fn longest(&self) -> usize {
+        match self {
+            Self::Lines(clues) => clues.longest(),
+            Self::Text(clues) => clues.longest(),
+        }
     }
-    let mut clues = Clues::new(&wanted, range);
-    let window = LineWindow { lines: 1..u64::MAX, longest: clues.longest() };
-    survey(source, window, has_ended, &mut |line: Line<'_>| {
-        clues.take(&line);
+}
+
+struct ClueSeekers<'a>(Vec<Clue<'a>>);
+
+impl Observer for ClueSeekers<'_> {
+    fn line(&mut self, line: Line<'_>) -> Result<(), StoreError> {
+        self.0.iter_mut().for_each(|clue| match clue {
+            Clue::Lines(clues) => clues.take(&line),
+            Clue::Text(clues) => clues.line(&line),
+        });
         Ok(())
-    })?;
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.iter_mut().for_each(|clue| match clue {
+            Clue::Lines(_) => {}
+            Clue::Text(clues) => clues.bytes(bytes),
+        });
+    }
+}
+
+/// The fault for `old` or `anchor` that is not where it should be.
+fn lines_not_as_given(clues: &Clues<'_>, missing: &Missing<'_>) -> Fault {
+    let (range, kind, wanted) = (&missing.range, missing.given, clues.wanted);
+    if kind == Given::Anchor && wanted.len() > 1 {
+        return anchor_of_several(wanted.len(), wanted);
+    }
     let first = show(wanted.first().copied().unwrap_or_default());
     let is_exact_position = kind == Given::Anchor || range.end - range.start <= wanted.len() as u64;
     let (found, without_last) = (line_numbers(&clues.finder), clues.without_last.as_ref().map(line_numbers));
@@ -91,7 +197,7 @@ pub(crate) fn not_as_given(
     };
     let whole = "give whole lines exactly as text.read shows them, without the last newline";
     let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);
-    Ok(if let [first_line, ..] = found[..] {
+    if let [first_line, ..] = found[..] {
         let (last, count) = (first_line + wanted.len() as u64 - 1, wanted.len() as u64);
         let (message, hint) = match kind {
             Given::Anchor => {
@@ -101,7 +207,7 @@ pub(crate) fn not_as_given(
                 format!("{instead}; that is at {}", at(&found)),
                 format!("give `lines` [{first_line}, {}]", first_line + 1),
             ),
-            Given::Old => (
+            Given::Old | Given::Text => (
                 format!(
                     "the given lines are lines {first_line} to {last}, which are not all in the range `lines`"
                 ),
@@ -130,11 +236,16 @@ pub(crate) fn not_as_given(
             "{instead}; the nearest is line {number}, `{text}`, which {}",
             difference.description()
         ))
-        .hint(whole)
+        .hint(match difference {
+            Difference::Longer if kind == Given::Old => {
+                format!("{whole}; or set `within` to true to replace a part of a line")
+            }
+            _ => whole.to_owned(),
+        })
         .details(json!({"line": range.start, "nearest": number}))
     } else {
         invalid(instead).hint(whole).details(json!({"line": range.start}))
-    })
+    }
 }
 
 fn anchor_of_several(count: usize, wanted: &[&[u8]]) -> Fault {

@@ -70,7 +70,8 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    fn new(path: &str, message: String) -> Self {
+    /// Something that is wrong with a value that is known.
+    pub fn new(path: &str, message: String) -> Self {
         Self { path: path.to_owned(), message, is_unknown_member: false }
     }
 }
@@ -112,10 +113,23 @@ impl CompiledSchema {
 
     /// The fault for an invalid value; `subject` is what the message calls the value.
     pub fn fault(&self, value: &Value, stage: Stage, subject: &str, noun: &str) -> Fault {
-        const SHOWN: usize = 20;
+        self.fault_with(Vec::new(), value, stage, subject, noun)
+    }
+
+    /// The same, with more that is wrong than the schema can tell.
+    pub fn fault_with(
+        &self,
+        others: Vec<Mismatch>,
+        value: &Value,
+        stage: Stage,
+        subject: &str,
+        noun: &str,
+    ) -> Fault {
+        const SHOWN: usize = 500;
         let mut mismatches = self.mismatches(value, noun);
+        mismatches.extend(others);
         // A misspelt member is also reported as missing under its right name: show the unknown one first.
-        mismatches.sort_by_key(|mismatch| !mismatch.message.starts_with("unknown"));
+        mismatches.sort_by_key(|mismatch| !mismatch.is_unknown_member);
         let shown: Vec<&str> = mismatches.iter().take(3).map(|m| m.message.as_str()).collect();
         let more = mismatches.len().saturating_sub(shown.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
@@ -153,18 +167,18 @@ impl CompiledSchema {
                     .iter()
                     .map(|name| Mismatch {
                         path: format!("{path}/{}", pointer_segment(name)),
-                        message: unknown_member(name, noun, &known),
+                        message: format!("{}{}", located(path), unknown_member(name, noun, &known)),
                         is_unknown_member: true,
                     })
                     .collect()
             }
             ValidationErrorKind::Required { property } => {
-                let message = format!("{noun} `{}` is missing", property.as_str().unwrap_or_default());
+                let name = property.as_str().unwrap_or_default();
+                let message = format!("{}{noun} `{name}` is missing", located(path));
                 vec![Mismatch::new(path, message)]
             }
             _ => {
-                let location = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
-                vec![Mismatch::new(path, format!("{location}{}", error.masked_with("the value")))]
+                vec![Mismatch::new(path, format!("{}{}", located(path), error.masked_with("the value")))]
             }
         }
     }
@@ -176,6 +190,11 @@ impl CompiledSchema {
         let names = properties.and_then(Value::as_object).map(|map| map.keys());
         names.into_iter().flatten().map(String::as_str).collect()
     }
+}
+
+/// Where something is wrong, unless that is the whole value.
+fn located(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!("`{path}`: ") }
 }
 
 fn unknown_member(name: &str, noun: &str, known: &[&str]) -> String {

@@ -96,6 +96,12 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// What is wrong with arguments that the schema cannot tell, such as two that exclude each other. It is reported together
+    /// with what does not match the schema, so the arguments need not match it.
+    fn check(_arguments: &Value) -> Vec<ArgumentProblem> {
+        Vec::new()
+    }
+
     /// Deserializes the arguments, which match the input schema. A tool with large JSON values overrides this and moves
     /// them out, because serde would build them a second time.
     fn read_input(arguments: Value) -> Result<Self::Input, serde_json::Error> {
@@ -172,6 +178,15 @@ impl Answer {
     }
 }
 
+/// Something that is wrong with the arguments of a call, beyond its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentProblem {
+    /// The JSON pointer of the argument.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+}
+
 /// The input of a tool that takes no arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -237,6 +252,11 @@ pub trait DynTool: Send + Sync {
     /// See [`Tool::reread`].
     fn reread(&self, _argument: &str, _text: &str) -> Option<Value> {
         None
+    }
+
+    /// See [`Tool::check`].
+    fn check(&self, _arguments: &Value) -> Vec<ArgumentProblem> {
+        Vec::new()
     }
 
     /// How long a call may run if the server's settings do not set it for this tool; none is as long as any other.
@@ -331,6 +351,10 @@ impl<T: Tool, Types: Send + Sync> DynTool for Erased<T, Types> {
 
     fn reread(&self, argument: &str, text: &str) -> Option<Value> {
         T::reread(argument, text)
+    }
+
+    fn check(&self, arguments: &Value) -> Vec<ArgumentProblem> {
+        T::check(arguments)
     }
 
     fn timeout(&self) -> Option<ToolTimeout> {

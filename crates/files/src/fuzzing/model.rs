@@ -31,16 +31,101 @@ impl<'a> Lines<'a> {
     pub(super) fn replace(&self, lines: [i64; 2], old: &str, new: &str) -> Option<Vec<u8>> {
         let old = wanted_lines(old);
         let range = self.range(lines)?;
-        let fits = |start: &usize| {
-            let (beginning, last) = (&old[..old.len() - 1], old[old.len() - 1]);
-            let mut found = self.0[*start..].iter();
-            beginning.iter().all(|wanted| found.next().is_some_and(|(content, _)| content == wanted))
-                && found.next().is_some_and(|line| is_wanted(line, last))
-        };
+        let fits = |start: &usize| self.has(&old, *start);
         let last_start = (range.end + 1).saturating_sub(old.len());
         let starts: Vec<usize> = (range.start..last_start).filter(fits).collect();
         let [start] = starts[..] else { return None };
-        let replaced = &self.0[start..start + old.len()];
+        Some(self.with_lines(start..start + old.len(), new)?.to_bytes())
+    }
+
+    /// Puts new lines in the place of a range.
+    pub(super) fn replace_range(&self, lines: [i64; 2], new: &str) -> Option<Vec<u8>> {
+        let range = self.range(lines)?;
+        Some(self.with_lines(range, new)?.to_bytes())
+    }
+
+    /// Puts new lines in the place of old ones wherever they are in a range, from the first on.
+    pub(super) fn replace_all(&self, lines: [i64; 2], old: &str, new: &str) -> Option<Vec<u8>> {
+        let (old, range) = (wanted_lines(old), self.range(lines)?);
+        let (mut starts, mut next) = (Vec::new(), range.start);
+        while next + old.len() <= range.end {
+            if self.has(&old, next) {
+                starts.push(next);
+                next += old.len();
+            } else {
+                next += 1;
+            }
+        }
+        let mut result = Self(self.0.clone());
+        for start in starts.iter().rev() {
+            // The terminators are those of the file as it was.
+            let new = self.instead_of(*start..start + old.len(), new)?;
+            result.0.splice(*start..start + old.len(), new);
+        }
+        (!starts.is_empty()).then(|| result.to_bytes())
+    }
+
+    /// Replaces a text in a range of lines, in which a newline stands for a terminator.
+    pub(super) fn replace_within(&self, lines: [i64; 2], old: &str, new: &str, all: bool) -> Option<Vec<u8>> {
+        let plain = |text: &str| text.replace("\r\n", "\n");
+        let (range, old, new) = (self.range(lines)?, plain(old), plain(new));
+        // One character of the file for each that can be found: a terminator counts as one.
+        let mut letters: Vec<(char, &str, usize)> = Vec::new();
+        for (index, (content, end)) in self.0.iter().enumerate() {
+            letters.extend(content.char_indices().map(|(at, letter)| (letter, &content[at..at + letter.len_utf8()], index)));
+            if !end.is_empty() {
+                letters.push(('\n', end, index));
+            }
+        }
+        let wanted: Vec<char> = old.chars().collect();
+        let fits = |start: &usize| {
+            let found = letters.get(*start..start + wanted.len());
+            found.is_some_and(|found| {
+                let is_same = found.iter().zip(&wanted).all(|((letter, ..), wanted)| letter == wanted);
+                is_same && found.iter().all(|(.., line)| range.contains(line))
+            })
+        };
+        let mut starts: Vec<usize> = (0..letters.len()).filter(fits).collect();
+        if all {
+            let mut next = 0;
+            starts.retain(|start| {
+                let is_free = *start >= next;
+                next = if is_free { start + wanted.len() } else { next };
+                is_free
+            });
+        }
+        if starts.is_empty() || !all && starts.len() > 1 {
+            return None;
+        }
+        let (mut result, mut at) = (String::new(), 0);
+        for start in starts {
+            let kept = letters[at..start].iter().map(|(_, text, _)| *text);
+            result.extend(kept);
+            let end = self.end_of(&self.0[letters[start].2]);
+            result.push_str(&new.replace('\n', end));
+            at = start + wanted.len();
+        }
+        result.extend(letters[at..].iter().map(|(_, text, _)| *text));
+        Some(result.into_bytes())
+    }
+
+    fn has(&self, wanted: &[&str], start: usize) -> bool {
+        let Some((last, beginning)) = wanted.split_last() else { return false };
+        let mut found = self.0[start..].iter();
+        beginning.iter().all(|wanted| found.next().is_some_and(|(content, _)| content == wanted))
+            && found.next().is_some_and(|line| is_wanted(line, last))
+    }
+
+    fn with_lines<'b>(&'b self, range: std::ops::Range<usize>, new: &'b str) -> Option<Lines<'b>> {
+        let new = self.instead_of(range.clone(), new)?;
+        let mut lines: Vec<(&'b str, &'b str)> = self.0.clone();
+        lines.splice(range, new);
+        Some(Lines(lines))
+    }
+
+    /// The lines that take the place of a range.
+    fn instead_of<'b>(&'b self, range: std::ops::Range<usize>, new: &'b str) -> Option<Vec<(&'b str, &'b str)>> {
+        let replaced = &self.0[range];
         let (first_end, last_end) = (self.end_of(replaced.first()?), replaced.last()?.1);
         let mut inserted = ended(new, first_end);
         if let Some((content, end)) = inserted.last_mut() {
@@ -50,14 +135,18 @@ impl<'a> Lines<'a> {
                 last_end => last_end,
             };
         }
-        Some(self.spliced(start, old.len(), &inserted))
+        Some(inserted)
     }
 
-    /// Puts new lines before a line, which has to be the anchor.
-    pub(super) fn insert(&self, line: i64, anchor: &str, new: &str) -> Option<Vec<u8>> {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|(content, end)| [*content, *end]).collect::<String>().into_bytes()
+    }
+
+    /// Puts new lines before a line, which has to be the anchor if there is one.
+    pub(super) fn insert(&self, line: i64, anchor: Option<&str>, new: &str) -> Option<Vec<u8>> {
         let start = if line == 0 { None } else { self.range([line, 0]).map(|range| range.start) }?;
         let before = &self.0[start];
-        is_wanted(before, anchor).then(|| self.spliced(start, 0, &ended(new, self.end_of(before))))
+        anchor.is_none_or(|anchor| is_wanted(before, anchor)).then(|| self.spliced(start, 0, &ended(new, self.end_of(before))))
     }
 
     /// Puts new lines behind the last one.

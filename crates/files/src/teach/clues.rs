@@ -6,7 +6,7 @@ use super::{nearest_line::NearestLine, show};
 use crate::text::{Finder, Line, is_line};
 
 pub(super) struct Clues<'a> {
-    wanted: &'a [&'a [u8]],
+    pub(super) wanted: &'a [&'a [u8]],
     range: &'a Range<u64>,
     /// Finds the lines anywhere in the file.
     pub(super) finder: Finder<'a>,

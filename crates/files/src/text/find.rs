@@ -2,8 +2,8 @@
 
 use super::survey::{Line, Terminator};
 
-/// How many occurrences are kept; the others are only counted.
-const MAX_KEPT: usize = 20;
+/// How many occurrences are kept where they are only reported; the others are counted.
+pub(super) const MAX_KEPT: usize = 20;
 
 /// Looks for a sequence of lines. Takes time in proportion to the lines that pass by, however they repeat.
 ///
@@ -17,6 +17,10 @@ pub(crate) struct Finder<'a> {
     fallback: Vec<usize>,
     /// How much of the beginning has come in a row.
     matched: usize,
+    /// Whether an occurrence may begin inside the one before it.
+    may_overlap: bool,
+    /// How many occurrences are kept; the others are only counted.
+    most_kept: usize,
     /// The last lines that were read: where each begins, and its terminator.
     recent: std::collections::VecDeque<(u64, u64, Terminator)>,
     /// The first occurrences.
@@ -30,6 +34,8 @@ pub(crate) struct Finder<'a> {
 pub(crate) struct Occurrence {
     /// The number of its first line.
     pub(crate) line: u64,
+    /// How many lines it has.
+    pub(crate) lines: u64,
     /// The offset of its first byte.
     pub(crate) start: u64,
     /// The offset of the line after it.
@@ -79,10 +85,18 @@ impl<'a> Finder<'a> {
             last,
             fallback,
             matched: 0,
+            may_overlap: true,
+            most_kept: MAX_KEPT,
             recent: std::collections::VecDeque::new(),
             found: Vec::new(),
             count: 0,
         }
+    }
+
+    /// Finds occurrences from left to right, without overlaps, and keeps this many.
+    #[must_use]
+    pub(crate) fn disjoint(self, most_kept: usize) -> Self {
+        Self { may_overlap: false, most_kept, ..self }
     }
 
     /// The length of the longest wanted line; a longer line cannot match.
@@ -103,11 +117,16 @@ impl<'a> Finder<'a> {
         }
         if self.matched == self.beginning.len() && is_line(self.last, line) {
             self.count += 1;
-            if self.found.len() < MAX_KEPT
+            if self.found.len() < self.most_kept
                 && let Some((number, start, first)) = self.recent.front().copied()
             {
                 let (end, last) = (line.end(), line.terminator);
-                self.found.push(Occurrence { line: number, start, end, first, last });
+                let lines = line.number + 1 - number;
+                self.found.push(Occurrence { line: number, lines, start, end, first, last });
+            }
+            if !self.may_overlap {
+                self.matched = 0;
+                return;
             }
         }
         while self.matched > 0 && self.beginning.get(self.matched) != Some(&line.content) {
@@ -135,6 +154,16 @@ mod tests {
         }
         assert_eq!(finder.count as usize, finder.found.len());
         finder.found.iter().map(|found| found.line).collect()
+    }
+
+    #[test]
+    fn occurrences_that_are_disjoint_are_found_from_left_to_right() {
+        let mut finder = Finder::new(lines_to_find("a\na")).disjoint(9);
+        for number in 1..=5 {
+            let (start, terminator) = ((number - 1) * 2, Terminator::Newline);
+            finder.take(&Line { number, start, content: b"a", length: 1, terminator });
+        }
+        assert_eq!(finder.found.iter().map(|found| found.line).collect::<Vec<_>>(), [1, 3]);
     }
 
     #[test]

@@ -3,14 +3,19 @@
 //! A **line** ends at `\n`; a `\r` before it belongs to the **terminator**. The last line may have none. An empty
 //! file has no lines.
 
-mod edit;
+mod change;
 mod find;
+mod pieces;
+mod plan;
 mod range;
 mod read;
 mod survey;
+mod within;
 
-pub(crate) use edit::{Edit, append, insert, replace};
-pub(crate) use find::{Finder, Occurrence, is_line, lines_to_find};
+pub(crate) use change::{Change, Replace};
+pub(crate) use find::{Finder, is_line, lines_to_find};
+pub(crate) use plan::{FileEdit, Planned, Problem, plan};
 pub(crate) use range::RangeError;
 pub(crate) use read::{Read, read};
-pub(crate) use survey::{Line, LineWindow, survey};
+pub(crate) use survey::{Line, LineWindow, Observer, survey_with};
+pub(crate) use within::TextFinder;

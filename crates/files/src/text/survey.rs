@@ -69,6 +69,16 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
+    /// Whether the last line has no terminator.
+    pub(crate) fn is_open(&self) -> bool {
+        self.size > 0 && self.last == Terminator::None
+    }
+
+    /// The number of newlines.
+    pub(crate) fn newlines(&self) -> u64 {
+        self.lines - u64::from(self.is_open())
+    }
+
     /// The terminator for new lines: that of the first line, else `\n`.
     pub(crate) fn terminator(&self) -> Terminator {
         match self.first {
@@ -121,6 +131,31 @@ pub(crate) fn survey(
     has_ended: &dyn Fn() -> bool,
     look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
 ) -> Result<Survey, StoreError> {
+    struct Look<'a>(&'a mut dyn FnMut(Line<'_>) -> Result<(), StoreError>);
+    impl Observer for Look<'_> {
+        fn line(&mut self, line: Line<'_>) -> Result<(), StoreError> {
+            (self.0)(line)
+        }
+    }
+    survey_with(source, window, has_ended, &mut Look(look))
+}
+
+/// What looks at a file while it is read.
+pub(crate) trait Observer {
+    /// Takes a line of the window.
+    fn line(&mut self, line: Line<'_>) -> Result<(), StoreError>;
+
+    /// Takes the next bytes of the file, wherever they were cut.
+    fn bytes(&mut self, _bytes: &[u8]) {}
+}
+
+/// Reads a file once, and passes all its bytes and the lines in the window to an observer.
+pub(crate) fn survey_with(
+    source: &dyn Source,
+    window: LineWindow,
+    has_ended: &dyn Fn() -> bool,
+    observer: &mut dyn Observer,
+) -> Result<Survey, StoreError> {
     let mut pass = Pass {
         hasher: Hasher::default(),
         text: TextCheck::default(),
@@ -145,9 +180,9 @@ pub(crate) fn survey(
         if count == 0 {
             break;
         }
-        pass.take(&buffer[..count], look)?;
+        pass.take(&buffer[..count], observer)?;
     }
-    pass.finish(look)
+    pass.finish(observer)
 }
 
 struct Pass {
@@ -171,8 +206,9 @@ impl Pass {
     fn take(
         &mut self,
         chunk: &[u8],
-        look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
+        observer: &mut dyn Observer,
     ) -> Result<(), StoreError> {
+        observer.bytes(chunk);
         self.hasher.update(chunk);
         self.text.take(chunk);
         let mut rest = chunk;
@@ -188,7 +224,7 @@ impl Pass {
             match memchr::memchr(b'\n', rest) {
                 Some(end) => {
                     self.hold(&rest[..end]);
-                    self.end_line(true, look)?;
+                    self.end_line(true, observer)?;
                     rest = &rest[end + 1..];
                 }
                 None => {
@@ -252,7 +288,7 @@ impl Pass {
     fn end_line(
         &mut self,
         has_newline: bool,
-        look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
+        observer: &mut dyn Observer,
     ) -> Result<(), StoreError> {
         let terminator = match (has_newline, self.length, self.last_byte) {
             (false, ..) => Terminator::None,
@@ -266,7 +302,7 @@ impl Pass {
         let (number, start, length) = (self.number, self.line_start, self.length);
         let line = Line { number, start, content: &self.kept, length, terminator };
         let end = line.end();
-        look(line)?;
+        observer.line(line)?;
         self.number += 1;
         self.line_start = end;
         self.kept.clear();
@@ -276,11 +312,11 @@ impl Pass {
 
     fn finish(
         mut self,
-        look: &mut dyn FnMut(Line<'_>) -> Result<(), StoreError>,
+        observer: &mut dyn Observer,
     ) -> Result<Survey, StoreError> {
         let ends_open = self.offset > 0 && self.last_two[1] != b'\n';
         if ends_open && self.range.contains(&self.number) {
-            self.end_line(false, look)?;
+            self.end_line(false, observer)?;
             self.number -= 1;
         }
         let last = match (self.offset, self.last_two) {

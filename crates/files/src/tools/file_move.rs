@@ -20,7 +20,7 @@ pub(crate) struct FileMove(pub(crate) Arc<Files>);
 pub(crate) struct Input {
     /// The file, relative to the root of the workspace.
     path: String,
-    /// The file's hash, from text.read, file.read, search, show_file or the last edit. If the file has changed since, nothing is done.
+    /// The file's hash, or its first 8 digits or more, from text.read, file.read, search, show_file or the last edit. If the file has changed since, nothing is done.
     hash: String,
     /// The new path.
     to: String,

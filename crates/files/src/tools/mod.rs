@@ -1,10 +1,12 @@
 //! The tools, one a file.
 
+mod arguments;
 mod file_create;
 mod file_list;
 mod file_move;
 mod file_read;
 mod file_remove;
+mod planning;
 mod text_append;
 mod text_insert;
 mod text_read;
@@ -12,15 +14,17 @@ mod text_replace;
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, ClientHints, Fault};
+use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault};
 use pintle_tool::{CallContext, DynTool, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::planning::Planning;
 use crate::{
+    diff,
     files::{self, Files, Paths},
-    store::{Source, Store, StoreError, Terms},
-    text,
+    store::{Store, StoreError, Terms},
+    text::{Change, Problem, Replace},
 };
 
 pub(crate) fn all(files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
@@ -65,37 +69,69 @@ pub(crate) struct Edited {
     hash: String,
     /// How many lines the file has now.
     total_lines: u64,
+    /// What has changed, if `diff` was true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
 }
 
 impl ToolOutput for Edited {}
 
-/// A planned edit of lines.
-type Planned = Result<text::Edit, StoreError>;
+/// An edit of one file, as it was asked for.
+struct LineEdit {
+    path: String,
+    hash: String,
+    change: Change,
+    /// What the caller wrote for `lines`, if it was `"3-7"`.
+    written: Option<String>,
+    /// Whether to show what has changed.
+    diff: bool,
+}
 
-/// Edits lines if the file still has the expected hash (compare-and-swap). A conflict names the current hash only if
-/// `old` or `anchor` matches, which shows that the caller knows these lines.
-async fn edit_lines(
-    files: &Arc<Files>,
-    call: &CallContext,
-    (path, hash): (&str, &str),
-    tells_current_hash: bool,
-    plan: impl Fn(&dyn Source, &dyn Fn() -> bool) -> Planned + Send + 'static,
-) -> Result<Edited, Fault> {
-    let (path, expected) = (files::path(path)?, files::tag(hash)?);
+/// Edits lines if the file still has the expected hash (compare-and-swap).
+async fn edit_lines(files: &Arc<Files>, call: &CallContext, edit: LineEdit) -> Result<Edited, Fault> {
+    let (path, expected) = (files::path(&edit.path)?, files::tag(&edit.hash)?);
     let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
-        let mut total_lines = 0;
-        let mut plan = |source: &dyn Source| {
-            let edit = plan(source, terms.has_ended)?;
-            total_lines = edit.total_lines;
-            Ok(edit.plan)
-        };
-        let hash = store.swap(&paths.path, &expected, &mut plan, terms).map_err(|error| match error {
-            StoreError::Stale(found) => StoreError::Refused(files::stale(found, tells_current_hash)),
-            error => error,
+        let changes = [edit.change];
+        let mut planning = Planning::new(&paths.path, &changes, &expected, edit.diff);
+        let swapped = store.swap(&paths.path, &expected, &mut |source| planning.plan(source, terms), terms);
+        let hash = swapped.map_err(|error| {
+            let problem = planning.problems.pop();
+            match problem.filter(|_| matches!(error, StoreError::Stale(_) | StoreError::Refused(_))) {
+                Some(Problem { fault, .. }) => match (&edit.written, &changes) {
+                    (Some(written), [Change::Replace(Replace { lines: Some(lines), .. })]) => {
+                        unconfirmed(fault, written, *lines).into()
+                    }
+                    _ => fault.into(),
+                },
+                None => error,
+            }
         })?;
-        Ok(Edited { hash: hash.to_string(), total_lines })
+        let diff = planning.diff.map(|diff| diff::join([diff]));
+        Ok(Edited { hash: hash.to_string(), total_lines: planning.total_lines, diff })
     };
     files.with_store(call, path.into(), work).await
+}
+
+/// The fault for `lines` written as `"3-7"` if `old` does not occur there.
+fn unconfirmed(fault: Fault, written: &str, [start, end]: [i64; 2]) -> Fault {
+    if fault.code != ErrorCode::InvalidRequest {
+        return fault;
+    }
+    let last = end - 1;
+    let hint = format!(
+        "`lines` was written as `{written}`: [{start}, {end}] if line {last} is included, [{start}, {last}] if it is not; `old` confirms neither, so send the two numbers that are meant"
+    );
+    fault.hint(hint)
+}
+
+/// Refuses `lines` written as `"3-7"` where nothing confirms what is meant.
+fn refuse_unconfirmed(written: &str, [start, end]: [i64; 2]) -> Fault {
+    let last = end - 1;
+    let message = format!(
+        "`lines` was written as `{written}`, which may or may not include line {last}, and there is no `old` that shows it"
+    );
+    Fault::new(ErrorCode::InvalidRequest, message)
+        .hint(format!("send [{start}, {end}] to include line {last}, or [{start}, {last}]"))
 }
 
 /// The result of a change of a whole file.

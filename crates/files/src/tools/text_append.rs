@@ -7,8 +7,8 @@ use pintle_tool::{CallContext, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ADDITION, Edited, edit_lines};
-use crate::{files::Files, text};
+use super::{ADDITION, Edited, LineEdit, edit_lines};
+use crate::{files::Files, text::Change};
 
 pub(crate) struct TextAppend(pub(crate) Arc<Files>);
 
@@ -17,10 +17,13 @@ pub(crate) struct TextAppend(pub(crate) Arc<Files>);
 pub(crate) struct Input {
     /// The file, relative to the root of the workspace.
     path: String,
-    /// The file's hash, from text.read, file.read, search, show_file or the last edit. If the file has changed since, nothing is done.
+    /// The file's hash, or its first 8 digits or more, from text.read, file.read, search, show_file or the last edit. If the file has changed since, nothing is done.
     hash: String,
     /// The lines to append, joined by newlines. One newline at the end is ignored; `"\n"` alone is one empty line.
     content: String,
+    /// Whether to show what has changed, as a diff (default: false).
+    #[serde(default)]
+    diff: bool,
 }
 
 impl Tool for TextAppend {
@@ -35,10 +38,8 @@ impl Tool for TextAppend {
     const PERMISSIONS: &'static [Permission] = &[Permission::Argument(Verb::Write, "/path")];
 
     async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
-        let (path, hash) = (input.path.clone(), input.hash.clone());
-        edit_lines(&self.0, &call, (&path, &hash), false, move |source, has_ended| {
-            text::append(source, &input.content, has_ended)
-        })
-        .await
+        let Input { path, hash, content, diff } = input;
+        let change = Change::Append { content };
+        edit_lines(&self.0, &call, LineEdit { path, hash, change, written: None, diff }).await
     }
 }

@@ -1,0 +1,318 @@
+//! Plans all edits of one file, as splices of bytes. The file is read in one pass. Line numbers from the end need a pass
+//! before that to count the lines, and edits that do not match need one more to explain why.
+
+use std::ops::Range;
+
+use pintle_contract::Fault;
+
+use super::{
+    change::{Change, Replace},
+    find::{Finder, Occurrence, is_line, lines_to_find},
+    pieces::{self, Piece},
+    range::{known_range, resolve_line, resolve_range},
+    survey::{Line, LineWindow, Observer, Survey, Terminator, count_lines, survey_with},
+    within::TextFinder,
+};
+use crate::{
+    hash::{Hash, Tag},
+    store::{Source, Splice, StoreError},
+    teach::{self, Given, Missing},
+};
+
+/// The most occurrences that one edit replaces.
+const MAX_REPLACED: usize = 1_000_000;
+/// The most bytes that the edits of one file may insert.
+const MAX_INSERTED: u64 = 64 << 20;
+
+/// What was planned for a file.
+pub(crate) struct Planned {
+    /// The version that was read.
+    pub(crate) found: Hash,
+    /// The change, or everything that is wrong with the edits, in their order.
+    pub(crate) change: Result<FileEdit, Vec<Problem>>,
+}
+
+/// A change of a file.
+pub(crate) struct FileEdit {
+    /// In the order of their offsets; they do not overlap.
+    pub(crate) splices: Vec<Splice>,
+    /// The numbers of the lines in which they begin.
+    pub(crate) lines: Vec<u64>,
+    /// How many lines the file will have.
+    pub(crate) total_lines: u64,
+    /// How many places are changed.
+    pub(crate) changes: u64,
+}
+
+/// What is wrong with one of the edits.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// Its number among the edits of the file.
+    pub(crate) entry: usize,
+    /// What is wrong.
+    pub(crate) fault: Fault,
+}
+
+/// Plans edits of a file. If it is another version than the expected one, that is the problem of each of them.
+pub(crate) fn plan(
+    source: &dyn Source,
+    changes: &[Change],
+    expected: &Tag,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<Planned, StoreError> {
+    let is_counted_from_end = |change: &Change| change.lines().is_some_and(|lines| known_range(lines).is_none());
+    let total = match changes.iter().any(is_counted_from_end) {
+        true => Some(count_lines(source, has_ended)?),
+        false => None,
+    };
+    let mut seekers = Seekers(changes.iter().map(|change| Seeker::new(change, total)).collect());
+    let window = seekers.window();
+    let survey = survey_with(source, window, has_ended, &mut seekers)?;
+    let found = survey.hash;
+    if !expected.names(found) {
+        let problems = teach::stale(source, found, changes, survey.not_text.is_some(), has_ended)?;
+        return Ok(Planned { found, change: Err(problems) });
+    }
+    if let Some(offset) = survey.not_text {
+        let problem = Problem { entry: 0, fault: teach::not_text(offset) };
+        return Ok(Planned { found, change: Err(vec![problem]) });
+    }
+    let (mut pieces, mut problems, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    let mut inserted = 0;
+    for (entry, (change, seeker)) in changes.iter().zip(seekers.0).enumerate() {
+        match seeker.place(entry, change, &survey, &mut inserted) {
+            Ok(placed) => pieces.extend(placed),
+            Err(Misplaced::Fault(fault)) => problems.push(Problem { entry, fault }),
+            Err(Misplaced::Missing(lost)) => missing.push((entry, lost)),
+        }
+    }
+    problems.extend(explain(source, &missing, has_ended)?);
+    problems.extend(pieces::arrange(&mut pieces, changes, &survey));
+    if !problems.is_empty() {
+        problems.sort_by_key(|problem| problem.entry);
+        return Ok(Planned { found, change: Err(problems) });
+    }
+    let total_lines = pieces::total_lines(source, &survey, &pieces)?;
+    let changes = pieces.len() as u64;
+    let lines = pieces.iter().map(|piece| piece.line).collect();
+    let splices = pieces.into_iter().map(Piece::into_splice).collect();
+    Ok(Planned { found, change: Ok(FileEdit { splices, lines, total_lines, changes }) })
+}
+
+/// One more pass over the file for all texts that are not where they should be.
+fn explain(
+    source: &dyn Source,
+    missing: &[(usize, Missing<'_>)],
+    has_ended: &dyn Fn() -> bool,
+) -> Result<Vec<Problem>, StoreError> {
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lost: Vec<&Missing<'_>> = missing.iter().map(|(_, lost)| lost).collect();
+    let faults = teach::not_as_given(source, &lost, has_ended)?;
+    Ok(missing.iter().zip(faults).map(|((entry, _), fault)| Problem { entry: *entry, fault }).collect())
+}
+
+/// Looks for the places of all edits while the file is read.
+struct Seekers<'a>(Vec<Seeker<'a>>);
+
+impl Seekers<'_> {
+    /// The lines that any of them looks at.
+    fn window(&self) -> LineWindow {
+        self.0.iter().map(Seeker::window).filter(|window| !window.lines.is_empty()).fold(
+            LineWindow::NONE,
+            |all, window| match all.lines.is_empty() {
+                true => window,
+                false => LineWindow {
+                    lines: all.lines.start.min(window.lines.start)..all.lines.end.max(window.lines.end),
+                    longest: all.longest.max(window.longest),
+                },
+            },
+        )
+    }
+}
+
+impl Observer for Seekers<'_> {
+    fn line(&mut self, line: Line<'_>) -> Result<(), StoreError> {
+        self.0.iter_mut().for_each(|seeker| seeker.line(&line));
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.iter_mut().for_each(|seeker| seeker.bytes(bytes));
+    }
+}
+
+/// Looks for the place of one edit.
+enum Seeker<'a> {
+    /// Whole lines somewhere in a range.
+    Lines(Range<u64>, Finder<'a>),
+    /// A text somewhere in a range.
+    Text(TextFinder),
+    /// All lines of a range.
+    Range(Range<u64>, Option<Occurrence>),
+    /// One line: its number, its offset and terminator, and whether it is the anchor.
+    Line { number: u64, anchor: Option<&'a str>, found: Option<(u64, Terminator, bool)> },
+    /// The end of the file.
+    End,
+}
+
+/// Why an edit has no place.
+enum Misplaced<'a> {
+    Fault(Fault),
+    /// Its text is not there, which has to be explained.
+    Missing(Missing<'a>),
+}
+
+impl<'a> Seeker<'a> {
+    fn new(change: &'a Change, total: Option<u64>) -> Self {
+        // A range that is not valid is resolved again, and reported, after the whole file was read.
+        let resolve = |lines: [i64; 2]| match (known_range(lines), total) {
+            (Some(range), _) => range,
+            (None, total) => resolve_range(lines, total.unwrap_or_default()).unwrap_or(0..0),
+        };
+        match change {
+            Change::Replace(Replace { lines, old, all, within, .. }) => {
+                let range = lines.map_or(1..u64::MAX, resolve);
+                match old {
+                    None => Self::Range(range, None),
+                    Some(old) if *within => {
+                        let finder = TextFinder::new(old, range);
+                        Self::Text(if *all { finder.disjoint(MAX_REPLACED) } else { finder })
+                    }
+                    Some(old) => {
+                        let finder = Finder::new(lines_to_find(old));
+                        Self::Lines(range, if *all { finder.disjoint(MAX_REPLACED) } else { finder })
+                    }
+                }
+            }
+            Change::Insert { line, anchor, .. } => {
+                let number = if *line == 0 { 0 } else { resolve([*line, 0]).start };
+                Self::Line { number, anchor: anchor.as_deref(), found: None }
+            }
+            Change::Append { .. } => Self::End,
+        }
+    }
+
+    fn window(&self) -> LineWindow {
+        match self {
+            Self::Lines(range, finder) => LineWindow { lines: range.clone(), longest: finder.longest() },
+            Self::Range(range, _) => LineWindow { lines: range.clone(), longest: 0 },
+            Self::Line { number, anchor, .. } => LineWindow {
+                lines: *number..number.saturating_add(1),
+                longest: anchor.map_or(0, str::len),
+            },
+            Self::Text(_) | Self::End => LineWindow::NONE,
+        }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        match self {
+            Self::Lines(range, finder) if range.contains(&line.number) => finder.take(line),
+            Self::Range(range, all) if range.contains(&line.number) => {
+                let all = all.get_or_insert(Occurrence {
+                    line: line.number,
+                    lines: 0,
+                    start: line.start,
+                    end: line.start,
+                    first: line.terminator,
+                    last: line.terminator,
+                });
+                (all.lines, all.end, all.last) = (all.lines + 1, line.end(), line.terminator);
+            }
+            Self::Line { number, anchor, found } if *number == line.number => {
+                let is_anchor = anchor.is_none_or(|anchor| is_line(anchor.as_bytes(), line));
+                *found = Some((line.start, line.terminator, is_anchor));
+            }
+            _ => {}
+        }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        if let Self::Text(finder) = self {
+            finder.take(bytes);
+        }
+    }
+
+    /// The pieces of the file that the edit changes, now that all of it was read.
+    fn place(
+        mut self,
+        entry: usize,
+        change: &'a Change,
+        survey: &Survey,
+        inserted: &mut u64,
+    ) -> Result<Vec<Piece>, Misplaced<'a>> {
+        if let Self::Text(finder) = &mut self {
+            finder.finish();
+        }
+        let (replace, range) = match change {
+            Change::Replace(replace) => {
+                let range = resolve_range(replace.lines.unwrap_or([1, 0]), survey.lines)
+                    .map_err(|problem| Misplaced::Fault(teach::bad_lines(&problem, survey.lines)))?;
+                (replace, range)
+            }
+            Change::Insert { line, anchor, content } => {
+                let number = resolve_line(*line, survey.lines)
+                    .map_err(|problem| Misplaced::Fault(teach::bad_insertion(&problem)))?;
+                let Self::Line { found: Some((start, terminator, true)), .. } = self else {
+                    let (range, text) = (number..number + 1, anchor.as_deref().unwrap_or_default());
+                    return Err(Misplaced::Missing(Missing { range, given: Given::Anchor, text }));
+                };
+                count_inserted(inserted, content, 1)?;
+                return Ok(vec![Piece::insertion((entry, number), start, terminator, content, survey)]);
+            }
+            Change::Append { content } => {
+                count_inserted(inserted, content, 1)?;
+                return Ok(vec![Piece::end(entry, survey)]);
+            }
+        };
+        let Replace { old, new, all, within, .. } = replace;
+        let count = match &self {
+            Self::Lines(_, finder) => finder.count,
+            Self::Text(finder) => finder.count,
+            _ => 1,
+        };
+        if count == 0 {
+            let given = if *within { Given::Text } else { Given::Old };
+            let text = old.as_deref().unwrap_or_default();
+            return Err(Misplaced::Missing(Missing { range, given, text }));
+        }
+        if !all && count > 1 {
+            let lines: Vec<u64> = match &self {
+                Self::Lines(_, finder) => finder.found.iter().map(|found| found.line).collect(),
+                Self::Text(finder) => finder.found.iter().map(|found| found.line).collect(),
+                _ => Vec::new(),
+            };
+            return Err(Misplaced::Fault(teach::ambiguous(count, &lines, *within)));
+        }
+        if count > MAX_REPLACED as u64 {
+            return Err(Misplaced::Fault(teach::too_many(count, MAX_REPLACED)));
+        }
+        count_inserted(inserted, new, count)?;
+        Ok(match self {
+            Self::Lines(_, finder) => {
+                finder.found.iter().map(|found| Piece::of_lines(entry, found, new, survey)).collect()
+            }
+            Self::Range(_, found) => {
+                found.iter().map(|found| Piece::of_lines(entry, found, new, survey)).collect()
+            }
+            Self::Text(finder) => {
+                let texts = (old.as_deref().unwrap_or_default(), new.as_str());
+                finder.found.iter().map(|found| Piece::of_text(entry, found, texts, survey)).collect()
+            }
+            Self::Line { .. } | Self::End => Vec::new(),
+        })
+    }
+}
+
+/// Adds what an edit inserts, and refuses more than the limit.
+fn count_inserted<'a>(inserted: &mut u64, text: &str, count: u64) -> Result<(), Misplaced<'a>> {
+    *inserted = inserted.saturating_add((text.len() as u64).saturating_mul(count));
+    match *inserted > MAX_INSERTED {
+        true => Err(Misplaced::Fault(teach::too_much_new(*inserted, MAX_INSERTED))),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

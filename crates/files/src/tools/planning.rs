@@ -1,0 +1,66 @@
+//! Plans the edits of one file, and keeps what the store does not pass on: the problems, the number of lines, the diff.
+
+use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+
+use crate::{
+    diff::{self, FileDiff},
+    hash::Tag,
+    store::{Plan, Source, StoreError, Terms},
+    text::{Change, FileEdit, Planned, Problem, plan},
+};
+
+/// The edits of one file on their way through a store.
+pub(super) struct Planning<'a> {
+    path: &'a WorkspacePath,
+    changes: &'a [Change],
+    expected: &'a Tag,
+    wants_diff: bool,
+    /// What was wrong with them, when they were last planned.
+    pub(super) problems: Vec<Problem>,
+    /// How many lines the file will have.
+    pub(super) total_lines: u64,
+    /// How many places are changed.
+    pub(super) places: u64,
+    /// What changes, if that was asked for.
+    pub(super) diff: Option<FileDiff>,
+}
+
+impl<'a> Planning<'a> {
+    pub(super) fn new(
+        path: &'a WorkspacePath,
+        changes: &'a [Change],
+        expected: &'a Tag,
+        wants_diff: bool,
+    ) -> Self {
+        Self {
+            path,
+            changes,
+            expected,
+            wants_diff,
+            problems: Vec::new(),
+            total_lines: 0,
+            places: 0,
+            diff: None,
+        }
+    }
+
+    /// Plans the edits for the version that a store has opened.
+    pub(super) fn plan(&mut self, source: &dyn Source, terms: &Terms<'_>) -> Result<Plan, StoreError> {
+        self.problems.clear();
+        let Planned { found, change } = plan(source, self.changes, self.expected, terms.has_ended)?;
+        let FileEdit { splices, lines, total_lines, changes } = match change {
+            Ok(edit) => edit,
+            Err(problems) => {
+                let first = problems.first().map(|problem| problem.fault.clone());
+                self.problems = problems;
+                let fault = first.unwrap_or_else(|| Fault::new(ErrorCode::Internal, "no problem was found"));
+                return Ok(Plan { found, change: Err(fault) });
+            }
+        };
+        (self.total_lines, self.places) = (total_lines, changes);
+        if self.wants_diff {
+            self.diff = Some(diff::of_edit(source, self.path, &splices, &lines, terms.has_ended)?);
+        }
+        Ok(Plan { found, change: Ok(splices) })
+    }
+}
