@@ -90,14 +90,26 @@ fn cases() -> Vec<Case> {
         (
             "text.replace",
             &edit,
-            vec![("lines", json!([1, 2])), ("old", json!("one")), ("new", json!("zwei"))],
+            vec![
+                ("lines", json!([1, 2])),
+                ("old", json!("one")),
+                ("new", json!("zwei")),
+                ("all", json!(true)),
+                ("within", json!(true)),
+                ("diff", json!(true)),
+            ],
         ),
         (
             "text.insert",
             &insert,
-            vec![("line", json!(3)), ("anchor", json!("one")), ("content", json!("neu"))],
+            vec![
+                ("line", json!(3)),
+                ("anchor", json!("one")),
+                ("content", json!("neu")),
+                ("diff", json!(true)),
+            ],
         ),
-        ("text.append", &append, vec![("content", json!("vier"))]),
+        ("text.append", &append, vec![("content", json!("vier")), ("diff", json!(true))]),
         ("file.move", &moved, vec![("to", json!("c.txt"))]),
     ];
     for (tool, arguments, fields) in edits {
@@ -108,6 +120,38 @@ fn cases() -> Vec<Case> {
             }),
         );
     }
+    // `all` and `within` do something where `old` is there twice, and where it is a part of a line.
+    let twice = json!({"path": "twice.txt", "hash": hash("two two\ntwo\ntwo\n"), "old": "two", "new": "2"});
+    let insert = json!({"path": "a.txt", "hash": of_text, "line": 2, "content": "new"});
+    let create = json!({"path": "new.txt", "content": "new"});
+    let entry = |entry: &Value| json!({ "edits": [entry] });
+    for case in
+        cases.iter_mut().filter(|case| matches!(case.field, "all" | "within") && case.tool == "text.replace")
+    {
+        case.others = twice.clone();
+    }
+    // Each field of an edit in a batch.
+    let mut other = |entry_of: &Value, field: &str, value: Value| {
+        let mut changed = entry_of.clone();
+        changed[field] = value;
+        cases.push(case(
+            "text.edit",
+            "edits",
+            [entry(entry_of), entry(&changed)].map(|edits| edits["edits"].clone()),
+            json!({}),
+        ));
+    };
+    other(&edit, "path", json!("src/main.rs"));
+    other(&edit, "hash", wrong_hash);
+    other(&edit, "lines", json!([1, 2]));
+    other(&edit, "old", json!("one"));
+    other(&edit, "new", json!("zwei"));
+    other(&twice, "all", json!(true));
+    other(&twice, "within", json!(true));
+    other(&insert, "line", json!(3));
+    other(&insert, "anchor", json!("one"));
+    other(&create, "content", json!("neu"));
+    cases.push(case("text.edit", "dry_run", [Value::Null, json!(true)], entry(&edit)));
     // The same index is built twice, so that there is something that an incremental build need not read.
     for case in cases.iter_mut().filter(|case| case.field == "mode") {
         case.before = Some(("index_build", json!({})));
@@ -120,7 +164,13 @@ fn outcome(case: &Case, value: &Value) -> Value {
     let setup = Setup::assets().env("SYN_BACKEND_URL", "http://127.0.0.1:1");
     let root = setup.path("root");
     fs::create_dir(root.join("src")).expect("a folder");
-    for (name, text) in [("a.txt", TEXT), ("src/main.rs", CODE), (".ignore", "*.log\n"), ("x.log", "two\n")] {
+    for (name, text) in [
+        ("a.txt", TEXT),
+        ("src/main.rs", CODE),
+        (".ignore", "*.log\n"),
+        ("x.log", "two\n"),
+        ("twice.txt", "two two\ntwo\ntwo\n"),
+    ] {
         fs::write(root.join(name), text).expect("writes");
     }
     let mut server = setup.start();

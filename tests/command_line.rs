@@ -43,6 +43,7 @@ fn tools_lists_every_tool_for_people_and_programs() {
         "search",
         "show_file",
         "text.append",
+        "text.edit",
         "text.insert",
         "text.read",
         "text.replace",

@@ -22,6 +22,7 @@ mod contract_hostile;
 mod conversations;
 mod crash;
 mod deny;
+mod edits;
 mod escape;
 mod failures;
 mod framing;

@@ -83,6 +83,11 @@ fn calls() -> Vec<(&'static str, Value, Needs)> {
         ("show_file", json!({"path": path}), READ),
         ("text.append", json!({"path": path, "hash": WRONG_HASH, "content": "x"}), WRITE),
         (
+            "text.edit",
+            json!({"edits": [{"path": path, "hash": WRONG_HASH, "lines": [1, 2], "new": "x"}]}),
+            WRITE,
+        ),
+        (
             "text.insert",
             json!({"path": path, "hash": WRONG_HASH, "line": 1, "anchor": "needle", "content": "x"}),
             WRITE,

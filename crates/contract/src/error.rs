@@ -152,6 +152,9 @@ pub struct FaultBody {
     /// How far the call got.
     #[serde(skip)]
     pub stage: Stage,
+    /// Something was changed all the same, so the error is stored under its idempotency key and the call is not repeated.
+    #[serde(skip)]
+    pub took_effect: bool,
 }
 
 impl Fault {
@@ -166,6 +169,7 @@ impl Fault {
             stdout: None,
             timeout_ms: None,
             stage: Stage::Run,
+            took_effect: false,
         }))
     }
 
@@ -178,6 +182,13 @@ impl Fault {
     #[must_use]
     pub fn at(mut self, stage: Stage) -> Self {
         self.0.stage = stage;
+        self
+    }
+
+    /// Says that something was changed all the same.
+    #[must_use]
+    pub fn after_effect(mut self) -> Self {
+        self.0.took_effect = true;
         self
     }
 

@@ -34,6 +34,6 @@ pub use meant::meant_by;
 pub use nearest::nearest;
 pub use number::{decimal, inexact_number};
 pub use path::{PathProblem, WorkspacePath};
-pub use permission::{Permission, Permissions, Refusal, missing_scopes};
+pub use permission::{Element, Permission, Permissions, Refusal, missing_scopes};
 pub use pointer::pointer_segment;
 pub use root_name::RootName;

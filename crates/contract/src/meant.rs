@@ -61,6 +61,10 @@ const TABLE: &[Meant] = &[
     meant("lang", &["language"], ""),
     meant("depth", &["recursive", "max_depth"], ", a number of levels"),
     meant("old", &["old_string", "old_str", "old_text", "oldText"], ""),
+    meant("all", &["replace_all", "global"], ""),
+    meant("dry_run", &["dry_run", "preview", "simulate"], ""),
+    meant("edits", &["changes", "operations", "files", "replacements"], ""),
+    meant("hash", &["sha256", "tag", "expected_hash"], ""),
     meant("new", &["new_string", "new_str", "new_text", "newText", "replacement"], ""),
     meant("content", &["file_text", "contents", "new_str", "insert_text", "text"], ""),
 ];
@@ -109,6 +113,7 @@ mod tests {
         let list = ["path", "depth", "glob", "type", "ignored"];
         let replace = ["path", "hash", "lines", "old", "new"];
         let create = ["path", "content", "encoding"];
+        let edit = ["path", "hash", "lines", "old", "new", "all", "within", "line", "anchor", "content"];
         for (known, written, expected) in [
             (&search[..], "pattern", "query"),
             (&search, "regex", "query"),
@@ -138,6 +143,10 @@ mod tests {
             (&replace, "new_string", "new"),
             (&replace, "new_str", "new"),
             (&create, "file_text", "content"),
+            (&edit, "oldText", "old"),
+            (&edit, "replace_all", "all"),
+            (&edit, "replaceAll", "all"),
+            (&["edits", "dry_run"], "dryRun", "dry_run"),
             (&read, "filePath", "path"),
             (&search, "maxResults", "top"),
             (&replace, "oldString", "old"),

@@ -18,7 +18,8 @@ pub enum Permission {
     /// the tool.
     SomePath(Verb),
     /// Doing something to the path in an argument. The argument is named by its JSON pointer, in which `*` stands for
-    /// each element of an array, such as `/edits/*/path`. If it is absent, nothing is needed.
+    /// each element of an array, such as `/edits/*/path`. If it is absent, nothing is needed. A path in an array that cannot
+    /// be used needs nothing either: the tool reports it together with all else that is wrong with the elements.
     Argument(Verb, &'static str),
     /// Doing something to the whole workspace.
     Workspace(Verb),
@@ -37,14 +38,44 @@ impl Permission {
             Self::Argument(verb, pointer) => {
                 let mut texts = Vec::new();
                 collect(arguments, pointer, &mut texts);
-                let access = |text| Ok(Access::Path(*verb, WorkspacePath::parse(text)?));
-                texts.into_iter().map(access).collect()
+                let accesses =
+                    texts.into_iter().map(|text| Ok(Access::Path(*verb, WorkspacePath::parse(text)?)));
+                match pointer.contains('*') {
+                    true => Ok(accesses.filter_map(Result::ok).collect()),
+                    false => accesses.collect(),
+                }
             }
             Self::Workspace(verb) => Ok(vec![Access::Tree(*verb, WorkspacePath::root())]),
             Self::Enter(folder) => Ok(vec![Access::Enter(folder.clone())]),
             Self::Named(name) => Ok(vec![Access::Named(name.clone())]),
             Self::AnyCaller | Self::SomePath(_) | Self::Address(_) => Ok(Vec::new()),
         }
+    }
+}
+
+/// An element of a list in the arguments of a call, and the access that it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// Its number, counted from 0.
+    pub number: usize,
+    /// The path, as it is written.
+    pub path: String,
+    /// The access.
+    pub access: Access,
+}
+
+impl Permission {
+    /// The accesses of the elements of a list, for a permission that is about each of them.
+    pub fn elements(&self, arguments: &Value) -> Vec<Element> {
+        let Self::Argument(verb, pointer) = self else { return Vec::new() };
+        let Some((list, rest)) = pointer.split_once("/*") else { return Vec::new() };
+        let elements = arguments.pointer(list).and_then(Value::as_array).into_iter().flatten().enumerate();
+        let element = |(number, element): (usize, &Value)| {
+            let path = element.pointer(rest)?.as_str()?;
+            let access = Access::Path(*verb, WorkspacePath::parse(path).ok()?);
+            Some(Element { number, path: path.to_owned(), access })
+        };
+        elements.filter_map(element).collect()
     }
 }
 
@@ -206,6 +237,10 @@ mod tests {
         }
         let escapes = Permission::Argument(Verb::Read, "/path").accesses(&json!({"path": "../x"}));
         assert_eq!(escapes, Err(PathProblem::Escapes));
+        let in_list = json!({"edits": [{"path": "../x"}, {"path": "e"}]});
+        let accesses =
+            Permission::Argument(Verb::Read, "/edits/*/path").accesses(&in_list).expect("usable paths");
+        assert_eq!(accesses.iter().map(Access::to_string).collect::<Vec<_>>(), ["read:/e"]);
     }
 
     #[test]

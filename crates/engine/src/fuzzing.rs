@@ -28,6 +28,7 @@ struct Input {
     word: Option<bool>,
     path: Option<TextOrList>,
     inner: Option<Inner>,
+    edits: Option<Vec<Edit>>,
     asset: Option<Value>,
     by_name: Option<BTreeMap<String, f64>>,
 }
@@ -45,6 +46,15 @@ enum TextOrList {
 struct Inner {
     depth: u8,
     name: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "only its schema is needed")]
+struct Edit {
+    path: String,
+    lines: Option<[u32; 2]>,
+    all: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -78,6 +88,12 @@ static TOOL: LazyLock<(Arc<dyn DynTool>, Arc<CompiledSchema>)> = LazyLock::new(|
     (tool, schema.expect("it compiles"))
 });
 
+/// The tool with arguments of all types.
+#[cfg(test)]
+pub(crate) fn tool() -> Arc<dyn DynTool> {
+    Arc::clone(&TOOL.0)
+}
+
 /// Converts arguments. What matched the schema still does; what was converted matches it, and what is not reported as
 /// converted is as it was, unless the call is refused. Converting again changes nothing.
 pub fn repair_arguments(bytes: &[u8]) {
@@ -90,7 +106,9 @@ pub fn repair_arguments(bytes: &[u8]) {
     assert!(is_accepted || !was_accepted, "{sent} became {arguments}");
     let mismatches = schema.mismatches(&arguments, "argument");
     for name in &repairs.names {
-        let pointer = format!("/{}", pointer_segment(name));
+        // A member of an argument is named by its path.
+        let is_argument = arguments.get(name).is_some();
+        let pointer = if is_argument { format!("/{}", pointer_segment(name)) } else { format!("/{name}") };
         let is_about = |path: &str| path == pointer || path.starts_with(&format!("{pointer}/"));
         assert!(!mismatches.iter().any(|mismatch| is_about(&mismatch.path)), "{sent} became {arguments}");
     }
@@ -101,7 +119,8 @@ pub fn repair_arguments(bytes: &[u8]) {
     };
     for (name, value) in before {
         let is_same = after.get(name) == Some(value);
-        assert!(is_same || !is_accepted || repairs.names.contains(name), "{name} of {sent}");
+        let is_in = |path: &String| path == name || path.starts_with(&format!("{name}/"));
+        assert!(is_same || !is_accepted || repairs.names.iter().any(is_in), "{name} of {sent}");
     }
     assert!(after.keys().all(|name| before.contains_key(name)), "{sent} became {arguments}");
     if is_accepted {

@@ -55,6 +55,7 @@ impl Outcome {
     pub(crate) fn is_final(&self) -> bool {
         match self {
             Self::Declined(_, failure) if failure.took_effect => true,
+            Self::Fault(fault) if fault.took_effect => true,
             outcome => !outcome.code().is_some_and(ErrorCode::is_retryable),
         }
     }

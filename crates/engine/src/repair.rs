@@ -1,9 +1,10 @@
 //! Arguments as clients send them, read as they were meant.
 //!
 //! Some clients send arrays, numbers and booleans as JSON texts, and `null` for what they leave out. Such an argument
-//! is converted where its schema leaves no doubt. A call that does not match after that is refused.
+//! is converted where its schema leaves no doubt, inside lists of objects, too. A call that does not match after that is
+//! refused.
 
-use pintle_contract::inexact_number;
+use pintle_contract::{inexact_number, pointer_segment};
 use serde_json::{Map, Value};
 
 use pintle_schema::CompiledSchema;
@@ -12,10 +13,25 @@ use pintle_tool::DynTool;
 /// What was converted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repairs {
-    /// The names of the arguments, in the order of the call.
+    /// The names of the arguments, in the order of the call. A member of one is named by its path, such as
+    /// `edits/3/lines`.
     pub(crate) names: Vec<String>,
     /// The arguments that were not JSON, with what the caller wrote: the tool knew what they mean.
     pub(crate) reread: Vec<(String, String)>,
+}
+
+impl Repairs {
+    fn note(&mut self, path: &str) {
+        if self.names.last().is_none_or(|last| last != path) {
+            self.names.push(path.to_owned());
+        }
+    }
+
+    /// Forgets everything after so many names and texts.
+    fn truncate(&mut self, (names, reread): (usize, usize)) {
+        self.names.truncate(names);
+        self.reread.truncate(reread);
+    }
 }
 
 /// Converts what can be converted. `is_accepted` says whether the arguments match the schema already.
@@ -35,25 +51,23 @@ pub(crate) fn repair(
         |(name, value): &(&String, &Value)| !is_accepted || hides_array(value, property(declared, name));
     let suspects: Vec<String> = members.iter().filter(is_suspect).map(|(name, _)| name.clone()).collect();
     for name in suspects {
-        let (written, declared) = (&arguments[&name], property(declared, &name));
-        let (meant, reread) = match convert(written, declared) {
-            Some(meant) => (meant, None),
-            None => {
-                let text = written.as_str().filter(|_| !Types::of(declared).string);
-                let Some(meant) = text.and_then(|text| tool.reread(&name, text)) else { continue };
-                (meant, text.map(str::to_owned))
-            }
+        let before = (repairs.names.len(), repairs.reread.len());
+        let mut converter = Converter { tool, repairs: &mut repairs };
+        let declared = property(declared, &name);
+        let Some(meant) =
+            converter.convert(&arguments[&name], declared, Location { path: &name, member: &name })
+        else {
+            continue;
         };
+        let is_reread = repairs.reread[before.1..].iter().any(|(path, _)| *path == name);
         let written = std::mem::replace(&mut arguments[&name], meant);
         if !is_matching(arguments, &name, schema) {
             // A number that is out of bounds is reported as that, not as a text.
-            if is_accepted || reread.is_some() {
+            if is_accepted || is_reread {
                 arguments[&name] = written;
             }
-            continue;
+            repairs.truncate(before);
         }
-        repairs.reread.extend(reread.map(|text| (name.clone(), text)));
-        repairs.names.push(name);
     }
     repairs
 }
@@ -94,38 +108,73 @@ fn property<'a>(declared: &'a Value, name: &str) -> &'a Value {
     &declared["properties"][name]
 }
 
-/// What was meant by a value that the schema does not take as it stands.
-fn convert(value: &Value, declared: &Value) -> Option<Value> {
-    match value {
-        Value::String(text) => {
-            let parsed = parse(text)?;
-            let types = Types::of(declared);
-            let is_meant = match types.string {
-                true => types.array && is_list_of_texts(&parsed),
-                false => types.include(&parsed),
-            };
-            is_meant.then(|| convert(&parsed, declared).unwrap_or(parsed))
-        }
-        Value::Array(items) => {
-            let converted: Vec<_> = items.iter().map(|item| convert(item, &declared["items"])).collect();
-            if converted.iter().all(Option::is_none) {
-                return None;
+/// Where a value stands in the arguments.
+#[derive(Clone, Copy)]
+struct Location<'a> {
+    path: &'a str,
+    /// The name of the member that it is, or is in as an element of a list.
+    member: &'a str,
+}
+
+/// Converts values, and notes which.
+struct Converter<'a> {
+    tool: &'a dyn DynTool,
+    repairs: &'a mut Repairs,
+}
+
+impl Converter<'_> {
+    /// What was meant by a value that the schema does not take as it stands.
+    fn convert(&mut self, value: &Value, declared: &Value, at: Location<'_>) -> Option<Value> {
+        match value {
+            Value::String(text) => self.convert_text(text, declared, at),
+            Value::Array(items) => {
+                let mut is_changed = false;
+                let meant = items.iter().enumerate().map(|(index, item)| {
+                    // An element that is an object has members to be named; any other belongs to the list.
+                    let path = format!("{}/{index}", at.path);
+                    let path = if item.is_object() { &path } else { at.path };
+                    let meant = self.convert(item, &declared["items"], Location { path, member: "" });
+                    is_changed |= meant.is_some();
+                    meant.unwrap_or_else(|| item.clone())
+                });
+                let meant = meant.collect();
+                is_changed.then_some(meant)
             }
-            let meant = converted.into_iter().zip(items);
-            Some(meant.map(|(converted, item)| converted.unwrap_or_else(|| item.clone())).collect())
-        }
-        Value::Object(members) => {
-            let mut meant = members.clone();
-            let mut is_changed = !remove_nulls(&mut meant, declared).is_empty();
-            for (name, value) in &mut meant {
-                if let Some(converted) = convert(value, property(declared, name)) {
-                    *value = converted;
-                    is_changed = true;
+            Value::Object(members) => {
+                let mut meant = members.clone();
+                let removed = remove_nulls(&mut meant, declared);
+                let mut is_changed = !removed.is_empty();
+                for name in removed {
+                    self.repairs.note(&format!("{}/{}", at.path, pointer_segment(&name)));
                 }
+                for (name, value) in &mut meant {
+                    let path = format!("{}/{}", at.path, pointer_segment(name));
+                    let at = Location { path: &path, member: name };
+                    if let Some(converted) = self.convert(value, property(declared, name), at) {
+                        *value = converted;
+                        is_changed = true;
+                    }
+                }
+                is_changed.then_some(Value::Object(meant))
             }
-            is_changed.then_some(Value::Object(meant))
+            _ => None,
         }
-        _ => None,
+    }
+
+    fn convert_text(&mut self, text: &str, declared: &Value, at: Location<'_>) -> Option<Value> {
+        let types = Types::of(declared);
+        let is_meant = |parsed: &Value| match types.string {
+            true => types.array && is_list_of_texts(parsed),
+            false => types.include(parsed),
+        };
+        if let Some(parsed) = parse(text).filter(is_meant) {
+            self.repairs.note(at.path);
+            return Some(self.convert(&parsed, declared, at).unwrap_or(parsed));
+        }
+        let meant = if types.string { None } else { self.tool.reread(at.member, text) }?;
+        self.repairs.note(at.path);
+        self.repairs.reread.push((at.path.to_owned(), text.to_owned()));
+        Some(meant)
     }
 }
 
@@ -240,13 +289,42 @@ mod tests {
                 {"type": "string"}, {"type": "array", "items": {"type": "string"}}]}, {"type": "null"}]},
             "query": {"type": "string"},
             "asset": {"description": "any value"},
+            "edits": {"type": "array", "items": {"type": "object", "properties": {
+                "lines": {"type": "array", "items": {"type": "integer"}}, "old": {"type": "string"}}}},
             "inner": {"type": "object", "required": ["depth"], "properties": {
                 "depth": {"type": "integer"}, "name": {"type": "string"}}},
         }})
     }
 
     fn converted(name: &str, value: Value) -> Option<Value> {
-        convert(&value, property(&declared(), name))
+        converted_and_noted(name, value).0
+    }
+
+    fn converted_and_noted(name: &str, value: Value) -> (Option<Value>, Repairs) {
+        let mut repairs = Repairs::default();
+        let tool = crate::fuzzing::tool();
+        let mut converter = Converter { tool: &*tool, repairs: &mut repairs };
+        let at = Location { path: name, member: name };
+        let meant = converter.convert(&value, property(&declared(), name), at);
+        (meant, repairs)
+    }
+
+    #[test]
+    fn members_of_objects_in_a_list_are_converted_and_named_by_their_path() {
+        let edits = json!([
+            {"lines": [1, 2], "old": null},
+            {"lines": "[3, 4]", "old": "5"},
+            {"lines": "6-7", "old": "[1]"},
+        ]);
+        let meant =
+            json!([{"lines": [1, 2]}, {"lines": [3, 4], "old": "5"}, {"lines": [6, 7], "old": "[1]"}]);
+        let (found, repairs) = converted_and_noted("edits", edits.clone());
+        assert_eq!(found, Some(meant.clone()));
+        assert_eq!(repairs.names, ["edits/0/old", "edits/1/lines", "edits/2/lines"]);
+        assert_eq!(repairs.reread, [("edits/2/lines".to_owned(), "6-7".to_owned())]);
+        let (found, repairs) = converted_and_noted("edits", json!(edits.to_string()));
+        assert_eq!(found, Some(meant));
+        assert_eq!(repairs.names[..2], ["edits", "edits/0/old"]);
     }
 
     #[test]
@@ -270,7 +348,7 @@ mod tests {
             ("top", json!("five")),
             ("top", json!("5.5")),
             ("word", json!("yes")),
-            ("lines", json!("3-7")),
+            ("lines", json!("3 to 7")),
             ("lines", json!([3, 7])),
             ("path", json!("src/[ab].rs")),
             ("path", json!("[1]")),

@@ -3,7 +3,7 @@
 use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use pintle_contract::{ErrorCode, Fault, Fingerprint, Stage, fingerprint};
+use pintle_contract::{Element, ErrorCode, Fault, Fingerprint, Permission, Stage, fingerprint};
 use pintle_schema::Mismatch;
 use pintle_tool::{
     Answer, CallContext, CallParts, Caller, Cancel, LARGE, Prepared, Progress, block_in_place_if,
@@ -161,7 +161,8 @@ impl Engine {
     /// Steps 4 and 5: checks that the caller has the permissions that the tool declares, and reads the arguments.
     fn prepare<'a>(&self, tool: &'a Entry, arguments: Value, caller: &Caller) -> Result<Prepared<'a>, Fault> {
         let accesses = tool.tool.accesses(&arguments).map_err(|fault| fault.at(Stage::Arguments))?;
-        self.authorize(caller, &tool.tool.definition().name, &accesses)?;
+        let authorized = self.authorize(caller, &tool.tool.definition().name, &accesses);
+        authorized.map_err(|fault| name_elements(fault, tool.tool.permissions(), &arguments, caller))?;
         tool.tool.prepare(arguments)
     }
 
@@ -274,6 +275,29 @@ fn check_arguments(
     let others = problems.into_iter().map(|problem| Mismatch::new(&problem.path, problem.message)).collect();
     let fault = tool.input.fault_with(others, arguments, Stage::Arguments, &subject, "argument");
     Err((repairs, fault))
+}
+
+/// Adds to a refusal which elements of a list it is about, if the tool takes a list of paths.
+fn name_elements(fault: Fault, permissions: &[Permission], arguments: &Value, caller: &Caller) -> Fault {
+    if fault.code != ErrorCode::Forbidden {
+        return fault;
+    }
+    let elements = permissions.iter().flat_map(|permission| permission.elements(arguments));
+    let refused = elements.filter_map(|Element { number, path, access }| {
+        let refused = caller.require(&access).err()?;
+        Some(json!({"entry": number, "path": path, "code": refused.code, "message": refused.message}))
+    });
+    let refused: Vec<Value> = refused.collect();
+    let [first, others @ ..] = refused.as_slice() else { return fault };
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    let message = format!("{} (entry {}{more})", fault.message, first["entry"]);
+    let mut details = fault.details.clone().unwrap_or_else(|| json!({}));
+    details["errors"] = json!(refused);
+    let named = Fault::new(fault.code, message).at(fault.stage).details(details);
+    match &fault.hint {
+        Some(hint) => named.hint(hint.clone()),
+        None => named,
+    }
 }
 
 /// The deadline of a call, for all that it waits for and does.

@@ -145,8 +145,7 @@ fn hunk(
     let old = last.line + last.old_lines + after - from;
     let growth: i64 = together.iter().map(Region::growth).sum();
     let new = old.saturating_add_signed(growth);
-    let mut text =
-        format!("@@ -{} +{} @@\n", span(from, old), span(from.saturating_add_signed(moved), new));
+    let mut text = format!("@@ -{} +{} @@\n", span(from, old), span(from.saturating_add_signed(moved), new));
     let mut write = |sign: char, segments: &[Segment<'_>]| {
         for_each_line(source, segments, has_ended, &mut |line| {
             line.write(sign, &mut text);

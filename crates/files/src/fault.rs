@@ -48,6 +48,7 @@ pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
             Fault::new(ErrorCode::Conflict, message)
                 .hint(format!("a person has to compare {path} with {kept}"))
                 .details(json!({"reason": "kept", "kept": kept}))
+                .after_effect()
         }
         StoreError::InUse => {
             let message = format!("another program has {path} open for writing; nothing was done");
@@ -99,6 +100,7 @@ pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
             );
             storage_failed(message, &error)
                 .hint("read it again before you continue; the disk may be failing or full")
+                .after_effect()
         }
     }
 }

@@ -6,6 +6,7 @@ use pintle_contract::{Access, ErrorCode, Fault, RootName, Verb, WorkspacePath, n
 use pintle_tool::{CallContext, DynTool, Resources};
 
 use crate::{
+    batch::{self, BatchEntry, Done},
     fault::{fault, target_fault},
     hash::{Hash, Tag},
     resources::ListResources,
@@ -99,7 +100,9 @@ impl Files {
         let files = Arc::clone(self);
         let done = call.compute(move |call| {
             files.on_terms(call, |store, terms| {
-                files.refuse_absolute(&paths, store, terms)?;
+                for path in std::iter::once(&paths.path).chain(&paths.to) {
+                    files.refuse_absolute(path, store, terms)?;
+                }
                 work(store, &paths, terms).map_err(|error| match (error, &paths) {
                     (StoreError::NotFound, Paths { path, .. }) => files.not_found(path, store, terms),
                     (StoreError::Target(error), Paths { to: Some(to), .. }) => target_fault(*error, to),
@@ -128,16 +131,33 @@ impl Files {
         self.with_store(call, path.into(), work).await
     }
 
+    /// Makes edits in several files, all or none of them.
+    pub(crate) async fn edit_files(
+        self: &Arc<Self>,
+        call: &CallContext,
+        entries: Vec<BatchEntry>,
+        dry_run: bool,
+    ) -> Result<Done, Fault> {
+        let files = Arc::clone(self);
+        let done = call.compute(move |call| {
+            files.on_terms(call, |store, terms| batch::edit_files(&files, store, terms, &entries, dry_run))
+        });
+        done.await?
+    }
+
     /// Refuses an absolute path of this machine that points into the root, unless the same path exists inside the root.
-    fn refuse_absolute(&self, paths: &Paths, store: &dyn Store, terms: &Terms<'_>) -> Result<(), Fault> {
-        for path in std::iter::once(&paths.path).chain(&paths.to) {
-            let Some((root, relative)) = self.root_name.split(path.as_str()) else { continue };
-            let is_there = WorkspacePath::parse(root).is_ok_and(|root| store.names(&root, terms).is_ok());
-            if !is_there {
-                return Err(self.root_name.refuse_absolute(path.as_str(), relative));
-            }
+    pub(crate) fn refuse_absolute(
+        &self,
+        path: &WorkspacePath,
+        store: &dyn Store,
+        terms: &Terms<'_>,
+    ) -> Result<(), Fault> {
+        let Some((root, relative)) = self.root_name.split(path.as_str()) else { return Ok(()) };
+        let is_there = WorkspacePath::parse(root).is_ok_and(|root| store.names(&root, terms).is_ok());
+        match is_there {
+            true => Ok(()),
+            false => Err(self.root_name.refuse_absolute(path.as_str(), relative)),
         }
-        Ok(())
     }
 
     /// Runs `work` with the permissions, rules and cancellation of a call.
@@ -163,7 +183,7 @@ impl Files {
 
 impl Files {
     /// The fault for a missing file, with the nearest existing name.
-    fn not_found(&self, path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
+    pub(crate) fn not_found(&self, path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
         let fault = Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
         let base = self.root_name.base();
         let hint = format!("file.list lists a folder; paths are relative to the root, `{base}`");
@@ -221,4 +241,26 @@ pub(crate) fn tag(text: &str) -> Result<Tag, Fault> {
 pub(crate) fn stale() -> Fault {
     Fault::new(ErrorCode::Conflict, "the file has changed since it was read; nothing was done")
         .hint("read it again before you change it")
+}
+
+/// The fault for `lines` written as `"3-7"` if `old` does not occur there.
+pub(crate) fn lines_unconfirmed(fault: Fault, written: &str, [start, end]: [i64; 2]) -> Fault {
+    if fault.code != ErrorCode::InvalidRequest {
+        return fault;
+    }
+    let last = end - 1;
+    let hint = format!(
+        "`lines` was written as `{written}`: [{start}, {end}] if line {last} is included, [{start}, {last}] if it is not; `old` confirms neither, so send the two numbers that are meant"
+    );
+    fault.hint(hint)
+}
+
+/// Refuses `lines` written as `"3-7"` where nothing confirms what is meant.
+pub(crate) fn lines_not_confirmed(written: &str, [start, end]: [i64; 2]) -> Fault {
+    let last = end - 1;
+    let message = format!(
+        "`lines` was written as `{written}`, which may or may not include line {last}, and there is no `old` that shows it"
+    );
+    Fault::new(ErrorCode::InvalidRequest, message)
+        .hint(format!("send [{start}, {end}] to include line {last}, or [{start}, {last}]"))
 }

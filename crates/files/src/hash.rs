@@ -66,6 +66,16 @@ impl Tag {
     pub fn names(&self, hash: Hash) -> bool {
         hash.to_string().starts_with(&self.0)
     }
+
+    /// Whether both can name one version: one is the beginning of the other.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0) || other.0.starts_with(&self.0)
+    }
+
+    /// The number of digits.
+    pub(crate) fn length(&self) -> usize {
+        self.0.len()
+    }
 }
 
 impl From<Hash> for Tag {

@@ -1,6 +1,7 @@
 //! The files toolset: reads and edits files. Every change is a compare-and-swap on the file's hash, every write is
 //! atomic, and no path can leave the root.
 
+mod batch;
 mod diff;
 mod fault;
 mod files;
@@ -10,6 +11,7 @@ mod globs;
 mod hash;
 mod listing;
 mod local;
+mod planning;
 mod resources;
 mod store;
 mod teach;

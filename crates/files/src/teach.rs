@@ -80,7 +80,8 @@ pub(crate) fn too_many(count: u64, most: usize) -> Fault {
 
 /// The fault for edits that insert too much.
 pub(crate) fn too_much_new(bytes: u64, most: u64) -> Fault {
-    let message = format!("the new content has {bytes} bytes or more; at most {most} can be written in one call");
+    let message =
+        format!("the new content has {bytes} bytes or more; at most {most} can be written in one call");
     Fault::new(ErrorCode::InvalidRequest, message)
         .hint("make fewer changes in one call")
         .details(json!({"reason": "too_large", "bytes": bytes, "limit": most}))
@@ -130,7 +131,7 @@ pub(crate) fn not_as_given(
     let wanted: Vec<Vec<&[u8]>> = missing.iter().map(|missing| lines_to_find(missing.text)).collect();
     let clues = wanted.iter().zip(missing).map(|(wanted, missing)| match missing.given {
         Given::Text => Clue::Text(TextClues::new(missing.text, &missing.range)),
-        Given::Old | Given::Anchor => Clue::Lines(Clues::new(wanted, &missing.range)),
+        Given::Old | Given::Anchor => Clue::Lines(Box::new(Clues::new(wanted, &missing.range))),
     });
     let mut seekers = ClueSeekers(clues.collect());
     let longest = seekers.0.iter().map(Clue::longest).max().unwrap_or_default();
@@ -145,7 +146,7 @@ pub(crate) fn not_as_given(
 
 /// What helps to explain one text.
 enum Clue<'a> {
-    Lines(Clues<'a>),
+    Lines(Box<Clues<'a>>),
     Text(TextClues<'a>),
 }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The names that `--toolsets` takes.
 const NAMES: [&str; 4] = ["files", "search", "assets", "commands"];
 /// The names of all tools that a server has of its own, with or without a workspace: no manifest may have one of them.
-pub const OWN_TOOLS: [&str; 22] = [
+pub const OWN_TOOLS: [&str; 23] = [
     "check_status",
     "diff_assets",
     "file.create",
@@ -26,6 +26,7 @@ pub const OWN_TOOLS: [&str; 22] = [
     "search",
     "show_file",
     "text.append",
+    "text.edit",
     "text.insert",
     "text.read",
     "text.replace",

@@ -18,5 +18,6 @@ pub use context::{CallContext, CallParts, Caller, result_too_large};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
 pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources, decode_address};
 pub use tool::{
-    Answer, ArgumentProblem, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, ToolTimeout, Toolset, erase,
+    Answer, ArgumentProblem, DynTool, Failure, NoArguments, Prepared, Running, Tool, ToolOutput, ToolTimeout,
+    Toolset, erase,
 };

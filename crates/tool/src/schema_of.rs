@@ -75,7 +75,7 @@ pub(crate) fn convert_whole_floats(arguments: &mut Value, schema: &Value) {
                 convert_whole_floats(value, &schema["properties"][name.as_str()]);
             }
         }
-        Value::Array(elements) if schema["items"]["type"] == "integer" => {
+        Value::Array(elements) if matches!(schema["items"]["type"].as_str(), Some("integer" | "object")) => {
             elements.iter_mut().for_each(|element| convert_whole_floats(element, &schema["items"]));
         }
         // The schema has checked that it is a whole number.

@@ -60,7 +60,9 @@ impl DiffLine {
     pub(super) fn write(&self, sign: char, text: &mut String) {
         text.push(sign);
         let content = self.length - u64::from(self.has_newline);
-        if content > MAX_LINE as u64 + 1 || content > MAX_LINE as u64 && self.kept.get(MAX_LINE) != Some(&b'\r') {
+        if content > MAX_LINE as u64 + 1
+            || content > MAX_LINE as u64 && self.kept.get(MAX_LINE) != Some(&b'\r')
+        {
             let mut end = MAX_LINE;
             while self.kept.get(end).is_some_and(|byte| byte & 0xc0 == 0x80) {
                 end -= 1;

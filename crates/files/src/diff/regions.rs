@@ -1,8 +1,6 @@
 //! The ranges of whole lines that splices change.
 
-use super::lines::{
-    Segment, count, end_of_line, gather, is_boundary, start_of_line_before,
-};
+use super::lines::{Segment, count, end_of_line, gather, is_boundary, start_of_line_before};
 use crate::store::{Source, Splice, StoreError};
 
 /// Regions of up to this size show only the lines that differ.
@@ -124,7 +122,8 @@ impl<'a> Region<'a> {
         let size: u64 = self.new.iter().chain(&old).map(|segment| segment.length()).sum();
         if size <= MAX_COMPARED {
             let (before, after) = (gather(source, &old)?, gather(source, &self.new)?);
-            let lines = |text: &'_ [u8]| text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+            let lines =
+                |text: &'_ [u8]| text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
             let (old_lines, new_lines): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (lines(&before), lines(&after));
             let is_same = |(old, new): &(&Vec<u8>, &Vec<u8>)| old == new;
             let first = old_lines.iter().zip(&new_lines).take_while(is_same).count();

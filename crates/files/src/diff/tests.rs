@@ -11,10 +11,8 @@ fn path(text: &str) -> WorkspacePath {
 
 /// The diff of splices, as a call returns it.
 fn diff_of(text: &str, splices: &[Splice]) -> String {
-    let lines: Vec<u64> = splices
-        .iter()
-        .map(|splice| 1 + text[..splice.start as usize].matches('\n').count() as u64)
-        .collect();
+    let lines: Vec<u64> =
+        splices.iter().map(|splice| 1 + text[..splice.start as usize].matches('\n').count() as u64).collect();
     let source = text.as_bytes().to_vec();
     join([of_edit(&source, &path("a.txt"), splices, &lines, &|| false).expect("reads")])
 }
@@ -92,8 +90,7 @@ fn a_long_diff_is_cut_at_its_limit_and_says_how_much_is_missing() {
     assert!(diff.len() < MAX_BYTES + 200, "{}", diff.len());
     let shown = diff.matches("+changed\n").count();
     let last = diff.lines().last().expect("a line");
-    let missing: usize =
-        last.split_whitespace().find_map(|word| word.parse().ok()).expect("a number");
+    let missing: usize = last.split_whitespace().find_map(|word| word.parse().ok()).expect("a number");
     assert!((1999..=2001).contains(&(shown + missing)), "{shown} and {missing}");
     // One change that is too large is shown as far as it goes.
     let diff = diff_of("a\n", &[splice(0, 0, &"new\n".repeat(100_000))]);
@@ -133,7 +130,9 @@ fn git_makes_the_files_that_a_diff_creates_or_changes_whatever_their_names() {
         .collect();
     let diffs = names.iter().map(|name| match created.iter().find(|(new, _)| new == name) {
         Some((name, content)) => of_creation(&path(name), content.as_bytes()),
-        None => of_edit(&b"old\n".to_vec(), &path(name), &[splice(0, 3, "new")], &[1], &|| false).expect("reads"),
+        None => {
+            of_edit(&b"old\n".to_vec(), &path(name), &[splice(0, 3, "new")], &[1], &|| false).expect("reads")
+        }
     });
     let result = applied(&before, &join(diffs));
     for (name, content) in names.iter().zip(result) {

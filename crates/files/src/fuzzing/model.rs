@@ -72,7 +72,11 @@ impl<'a> Lines<'a> {
         // One character of the file for each that can be found: a terminator counts as one.
         let mut letters: Vec<(char, &str, usize)> = Vec::new();
         for (index, (content, end)) in self.0.iter().enumerate() {
-            letters.extend(content.char_indices().map(|(at, letter)| (letter, &content[at..at + letter.len_utf8()], index)));
+            letters.extend(
+                content
+                    .char_indices()
+                    .map(|(at, letter)| (letter, &content[at..at + letter.len_utf8()], index)),
+            );
             if !end.is_empty() {
                 letters.push(('\n', end, index));
             }
@@ -124,7 +128,11 @@ impl<'a> Lines<'a> {
     }
 
     /// The lines that take the place of a range.
-    fn instead_of<'b>(&'b self, range: std::ops::Range<usize>, new: &'b str) -> Option<Vec<(&'b str, &'b str)>> {
+    fn instead_of<'b>(
+        &'b self,
+        range: std::ops::Range<usize>,
+        new: &'b str,
+    ) -> Option<Vec<(&'b str, &'b str)>> {
         let replaced = &self.0[range];
         let (first_end, last_end) = (self.end_of(replaced.first()?), replaced.last()?.1);
         let mut inserted = ended(new, first_end);
@@ -146,7 +154,9 @@ impl<'a> Lines<'a> {
     pub(super) fn insert(&self, line: i64, anchor: Option<&str>, new: &str) -> Option<Vec<u8>> {
         let start = if line == 0 { None } else { self.range([line, 0]).map(|range| range.start) }?;
         let before = &self.0[start];
-        anchor.is_none_or(|anchor| is_wanted(before, anchor)).then(|| self.spliced(start, 0, &ended(new, self.end_of(before))))
+        anchor
+            .is_none_or(|anchor| is_wanted(before, anchor))
+            .then(|| self.spliced(start, 0, &ended(new, self.end_of(before))))
     }
 
     /// Puts new lines behind the last one.

@@ -8,9 +8,7 @@ use crate::{
     files,
     hash::Hash,
     store::{Source, StoreError},
-    text::{
-        Change, Finder, Line, LineWindow, Observer, Problem, TextFinder, lines_to_find, survey_with,
-    },
+    text::{Change, Finder, Line, LineWindow, Observer, Problem, TextFinder, lines_to_find, survey_with},
 };
 
 /// How many lines a conflict names.
@@ -35,7 +33,7 @@ pub(crate) fn stale(
         survey_with(source, window, has_ended, &mut sightings)?;
     }
     let faults = sightings.0.into_iter().map(|sighting| sighting.fault(found));
-    let faults = faults.chain(std::iter::repeat_with(|| files::stale()));
+    let faults = faults.chain(std::iter::repeat_with(files::stale));
     Ok(faults.take(changes.len()).enumerate().map(|(entry, fault)| Problem { entry, fault }).collect())
 }
 

@@ -179,8 +179,10 @@ fn write_end(pieces: &mut [Piece], changes: &[Change], survey: &Survey) {
     let begins = pieces.iter().position(|piece| piece.kind == PieceKind::End).unwrap_or(pieces.len());
     let (others, ends) = pieces.split_at_mut(begins);
     let mut is_open = survey.is_open();
-    let mut last_line =
-        others.iter_mut().rev().find(|piece| piece.kind == PieceKind::Lines && piece.end_offset() == survey.size);
+    let mut last_line = others
+        .iter_mut()
+        .rev()
+        .find(|piece| piece.kind == PieceKind::Lines && piece.end_offset() == survey.size);
     for piece in ends {
         let Some(Change::Append { content }) = changes.get(piece.entry) else { continue };
         let mut lines = ended_lines(content, terminator);
@@ -204,11 +206,7 @@ fn write_end(pieces: &mut [Piece], changes: &[Change], survey: &Survey) {
 }
 
 /// How many lines the file has after the change: as many as terminators, and one more if it ends with none.
-pub(super) fn total_lines(
-    source: &dyn Source,
-    survey: &Survey,
-    pieces: &[Piece],
-) -> Result<u64, StoreError> {
+pub(super) fn total_lines(source: &dyn Source, survey: &Survey, pieces: &[Piece]) -> Result<u64, StoreError> {
     let removed: u64 = pieces.iter().map(|piece| piece.newlines).sum();
     let inserted: u64 = pieces.iter().map(|piece| newlines(&piece.inserted)).sum();
     let terminated = (survey.newlines() + inserted).saturating_sub(removed);

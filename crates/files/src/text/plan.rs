@@ -60,7 +60,8 @@ pub(crate) fn plan(
     expected: &Tag,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Planned, StoreError> {
-    let is_counted_from_end = |change: &Change| change.lines().is_some_and(|lines| known_range(lines).is_none());
+    let is_counted_from_end =
+        |change: &Change| change.lines().is_some_and(|lines| known_range(lines).is_none());
     let total = match changes.iter().any(is_counted_from_end) {
         true => Some(count_lines(source, has_ended)?),
         false => None,
@@ -198,10 +199,9 @@ impl<'a> Seeker<'a> {
         match self {
             Self::Lines(range, finder) => LineWindow { lines: range.clone(), longest: finder.longest() },
             Self::Range(range, _) => LineWindow { lines: range.clone(), longest: 0 },
-            Self::Line { number, anchor, .. } => LineWindow {
-                lines: *number..number.saturating_add(1),
-                longest: anchor.map_or(0, str::len),
-            },
+            Self::Line { number, anchor, .. } => {
+                LineWindow { lines: *number..number.saturating_add(1), longest: anchor.map_or(0, str::len) }
+            }
             Self::Text(_) | Self::End => LineWindow::NONE,
         }
     }

@@ -203,11 +203,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn take(
-        &mut self,
-        chunk: &[u8],
-        observer: &mut dyn Observer,
-    ) -> Result<(), StoreError> {
+    fn take(&mut self, chunk: &[u8], observer: &mut dyn Observer) -> Result<(), StoreError> {
         observer.bytes(chunk);
         self.hasher.update(chunk);
         self.text.take(chunk);
@@ -285,11 +281,7 @@ impl Pass {
         }
     }
 
-    fn end_line(
-        &mut self,
-        has_newline: bool,
-        observer: &mut dyn Observer,
-    ) -> Result<(), StoreError> {
+    fn end_line(&mut self, has_newline: bool, observer: &mut dyn Observer) -> Result<(), StoreError> {
         let terminator = match (has_newline, self.length, self.last_byte) {
             (false, ..) => Terminator::None,
             (true, 1.., b'\r') => Terminator::Return,
@@ -310,10 +302,7 @@ impl Pass {
         Ok(())
     }
 
-    fn finish(
-        mut self,
-        observer: &mut dyn Observer,
-    ) -> Result<Survey, StoreError> {
+    fn finish(mut self, observer: &mut dyn Observer) -> Result<Survey, StoreError> {
         let ends_open = self.offset > 0 && self.last_two[1] != b'\n';
         if ends_open && self.range.contains(&self.number) {
             self.end_line(false, observer)?;

@@ -6,23 +6,23 @@ mod file_list;
 mod file_move;
 mod file_read;
 mod file_remove;
-mod planning;
 mod text_append;
+mod text_edit;
 mod text_insert;
 mod text_read;
 mod text_replace;
 
 use std::sync::Arc;
 
-use pintle_contract::{Annotations, ClientHints, ErrorCode, Fault};
+use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_tool::{CallContext, DynTool, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::planning::Planning;
 use crate::{
     diff,
     files::{self, Files, Paths},
+    planning::Planning,
     store::{Store, StoreError, Terms},
     text::{Change, Problem, Replace},
 };
@@ -36,6 +36,7 @@ pub(crate) fn all(files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
         erase(file_read::FileRead(files())),
         erase(file_remove::FileRemove(files())),
         erase(text_append::TextAppend(files())),
+        erase(text_edit::TextEdit(files())),
         erase(text_insert::TextInsert(files())),
         erase(text_read::TextRead(files())),
         erase(text_replace::TextReplace(files())),
@@ -93,13 +94,14 @@ async fn edit_lines(files: &Arc<Files>, call: &CallContext, edit: LineEdit) -> R
     let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
         let changes = [edit.change];
         let mut planning = Planning::new(&paths.path, &changes, &expected, edit.diff);
-        let swapped = store.swap(&paths.path, &expected, &mut |source| planning.plan(source, terms), terms);
+        let swapped =
+            store.swap(&paths.path, &expected, &mut |source| planning.plan(source, terms.has_ended), terms);
         let hash = swapped.map_err(|error| {
             let problem = planning.problems.pop();
             match problem.filter(|_| matches!(error, StoreError::Stale(_) | StoreError::Refused(_))) {
                 Some(Problem { fault, .. }) => match (&edit.written, &changes) {
                     (Some(written), [Change::Replace(Replace { lines: Some(lines), .. })]) => {
-                        unconfirmed(fault, written, *lines).into()
+                        files::lines_unconfirmed(fault, written, *lines).into()
                     }
                     _ => fault.into(),
                 },
@@ -110,28 +112,6 @@ async fn edit_lines(files: &Arc<Files>, call: &CallContext, edit: LineEdit) -> R
         Ok(Edited { hash: hash.to_string(), total_lines: planning.total_lines, diff })
     };
     files.with_store(call, path.into(), work).await
-}
-
-/// The fault for `lines` written as `"3-7"` if `old` does not occur there.
-fn unconfirmed(fault: Fault, written: &str, [start, end]: [i64; 2]) -> Fault {
-    if fault.code != ErrorCode::InvalidRequest {
-        return fault;
-    }
-    let last = end - 1;
-    let hint = format!(
-        "`lines` was written as `{written}`: [{start}, {end}] if line {last} is included, [{start}, {last}] if it is not; `old` confirms neither, so send the two numbers that are meant"
-    );
-    fault.hint(hint)
-}
-
-/// Refuses `lines` written as `"3-7"` where nothing confirms what is meant.
-fn refuse_unconfirmed(written: &str, [start, end]: [i64; 2]) -> Fault {
-    let last = end - 1;
-    let message = format!(
-        "`lines` was written as `{written}`, which may or may not include line {last}, and there is no `old` that shows it"
-    );
-    Fault::new(ErrorCode::InvalidRequest, message)
-        .hint(format!("send [{start}, {end}] to include line {last}, or [{start}, {last}]"))
 }
 
 /// The result of a change of a whole file.

@@ -22,7 +22,7 @@ pub(crate) struct Input {
     /// The line to insert before, counted from 1 or, negative, from the end.
     line: i64,
     /// That line as it is now, without its newline: checked if it is given.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     anchor: Option<String>,
     /// The lines to insert, joined by newlines. One newline at the end is ignored; `"\n"` alone is one empty line.

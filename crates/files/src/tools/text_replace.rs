@@ -8,11 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    ALWAYS_LOAD, Edited, GUARDED_EDIT, LineEdit, arguments::check_replace, edit_lines, refuse_unconfirmed,
-};
+use super::{ALWAYS_LOAD, Edited, GUARDED_EDIT, LineEdit, arguments::check_replace, edit_lines};
 use crate::{
-    files::Files,
+    files::{self, Files},
     text::{Change, Replace},
 };
 
@@ -26,11 +24,11 @@ pub(crate) struct Input {
     /// The file's hash, or its first 8 digits or more, from text.read, file.read, search, show_file or the last edit. If the file has changed since, nothing is done.
     hash: String,
     /// `[start, end)`: the lines to look in, counted from 1 or, negative, from the end; 0 is open (default: all). Without `old`, exactly these lines are replaced.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "[i64; 2]")]
     lines: Option<[i64; 2]>,
     /// The lines to be replaced, whole, joined by newlines, without the last one. They must be there once.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     old: Option<String>,
     /// The new lines. The empty text deletes the old ones. One newline at the end is ignored; `"\n"` alone is one empty line.
@@ -73,7 +71,7 @@ impl Tool for TextReplace {
         let Input { path, hash, lines, old, new, all, within, diff } = input;
         let written = call.reread("lines").map(str::to_owned);
         if let (Some(written), Some(lines), None) = (&written, lines, &old) {
-            return Err(refuse_unconfirmed(written, lines));
+            return Err(files::lines_not_confirmed(written, lines));
         }
         let change = Change::Replace(Replace { lines, old, new, all, within });
         edit_lines(&self.0, &call, LineEdit { path, hash, change, written, diff }).await

@@ -23,7 +23,11 @@ pub fn instructions(listed: &HashSet<&str>) -> String {
         ),
         (
             has("text.replace"),
-            "Edit from the hit: `text_replace`, `text_insert` and `text_append` take the `hash` of a search, a read or the last edit. Read nothing again that you have just seen. Each edit returns the new `hash` for the next one.",
+            "Edit from the hit: `text_replace`, `text_insert` and `text_append` take the `hash` of a search, a read or the last edit. Read nothing again that you have just seen. Each edit returns the new `hash` for the next one. The first 8 digits of a hash are enough.",
+        ),
+        (
+            has("text.edit"),
+            "Several edits, in one file or many: one call of `text_edit`, which makes all or none.",
         ),
         (
             has("validate_asset"),
@@ -38,7 +42,7 @@ pub fn instructions(listed: &HashSet<&str>) -> String {
         text.push_str(&format!("{number}. {step}\n"));
     }
     if has("text.read") {
-        text.push_str("\nPaths are relative to the workspace, such as `src/main.rs`. `lines` is [start, end), counted from 1: [3, 8] is lines 3 to 7, [1, 0] is all. `old` and `anchor` are whole lines, exactly as they stand in the file.\n");
+        text.push_str("\nPaths are relative to the workspace, such as `src/main.rs`. `lines` is [start, end), counted from 1: [3, 8] is lines 3 to 7, [1, 0] is all. `old` and `anchor` are whole lines, exactly as they stand in the file; `old` is a part of one with `within`.\n");
     }
     text.push_str("Messages may name a tool with a dot: `text.read` is `text_read`.");
     text
@@ -50,7 +54,7 @@ mod tests {
 
     #[test]
     fn only_what_is_listed_is_taught_in_less_than_two_kilobytes() {
-        let all = ["search", "text.read", "text.replace", "validate_asset"];
+        let all = ["search", "text.read", "text.replace", "text.edit", "validate_asset"];
         assert!(instructions(&HashSet::from(all)).len() < 2048);
         let reading = instructions(&HashSet::from(["search", "text.read"]));
         assert!(reading.contains("`search`") && !reading.contains("`text_replace`"), "{reading}");

@@ -121,11 +121,7 @@ fn what_does_not_match_is_reported_with_what_is_there_instead() {
     for (lines, old, expected) in [
         ([1, 2], "    let y = 2;", "line 1 is `fn main() {`, not `    let y = 2;`; that is at line 3"),
         ([1, 0], "    let x = 1;", "2 times, at lines 2 and 4"),
-        (
-            [1, 0],
-            "let y = 2;",
-            "the nearest is line 3, `    let y = 2;`, which differs in its indentation",
-        ),
+        ([1, 0], "let y = 2;", "the nearest is line 3, `    let y = 2;`, which differs in its indentation"),
         ([1, 0], "    Let Y = 2;", "line 3, `    let y = 2;`, which differs in upper and lower case"),
         ([1, 0], "    let  y = 2;", "line 3, `    let y = 2;`, which differs in its whitespace"),
         ([1, 0], "}\n", "at line 5, except for the newline at their end"),
@@ -211,7 +207,11 @@ fn text_within_lines_is_replaced_as_it_is() {
     for (text, change, expected) in [
         ("aaa\n", within(replace(None, "aa", "x")), "`old` is there 2 times, at lines 1 and 1"),
         ("a b\na c\n", within(replace([2, 3], "b", "x")), "is not in lines 2 to 2; that is at line 1"),
-        ("Let a\n", within(replace(None, "let a", "x")), "the nearest is line 1, `Let a`, which differs in upper"),
+        (
+            "Let a\n",
+            within(replace(None, "let a", "x")),
+            "the nearest is line 1, `Let a`, which differs in upper",
+        ),
         ("a b\n", within(replace(None, "zzzz", "x")), "`zzzz` is not in lines 1 to 1"),
         ("let a = 1;\n", replace(None, "a = 1", "x"), "contains it, but the whole line has to be given"),
     ] {
@@ -291,7 +291,15 @@ fn a_stale_hash_is_answered_with_the_hash_only_where_the_caller_knows_the_file()
     let planned = plan(&source, &changes, &Hash::of(b"another").into(), &|| false).expect("reads");
     let problems = planned.change.err().expect("it is stale");
     assert_eq!(problems.len(), changes.len());
-    for (problem, lines) in problems.iter().zip([Some("line 2"), Some("lines 1 and 3"), None, None, Some("line 2"), None, Some("line 1")]) {
+    for (problem, lines) in problems.iter().zip([
+        Some("line 2"),
+        Some("lines 1 and 3"),
+        None,
+        None,
+        Some("line 2"),
+        None,
+        Some("line 1"),
+    ]) {
         assert_eq!(problem.fault.code, pintle_contract::ErrorCode::Conflict);
         let told = problem.fault.to_string();
         assert_eq!(told.contains(&current), lines.is_some(), "{told}");

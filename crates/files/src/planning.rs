@@ -5,28 +5,28 @@ use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use crate::{
     diff::{self, FileDiff},
     hash::Tag,
-    store::{Plan, Source, StoreError, Terms},
+    store::{Plan, Source, StoreError},
     text::{Change, FileEdit, Planned, Problem, plan},
 };
 
 /// The edits of one file on their way through a store.
-pub(super) struct Planning<'a> {
+pub(crate) struct Planning<'a> {
     path: &'a WorkspacePath,
     changes: &'a [Change],
     expected: &'a Tag,
     wants_diff: bool,
     /// What was wrong with them, when they were last planned.
-    pub(super) problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
     /// How many lines the file will have.
-    pub(super) total_lines: u64,
+    pub(crate) total_lines: u64,
     /// How many places are changed.
-    pub(super) places: u64,
+    pub(crate) places: u64,
     /// What changes, if that was asked for.
-    pub(super) diff: Option<FileDiff>,
+    pub(crate) diff: Option<FileDiff>,
 }
 
 impl<'a> Planning<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         path: &'a WorkspacePath,
         changes: &'a [Change],
         expected: &'a Tag,
@@ -45,9 +45,13 @@ impl<'a> Planning<'a> {
     }
 
     /// Plans the edits for the version that a store has opened.
-    pub(super) fn plan(&mut self, source: &dyn Source, terms: &Terms<'_>) -> Result<Plan, StoreError> {
+    pub(crate) fn plan(
+        &mut self,
+        source: &dyn Source,
+        has_ended: &dyn Fn() -> bool,
+    ) -> Result<Plan, StoreError> {
         self.problems.clear();
-        let Planned { found, change } = plan(source, self.changes, self.expected, terms.has_ended)?;
+        let Planned { found, change } = plan(source, self.changes, self.expected, has_ended)?;
         let FileEdit { splices, lines, total_lines, changes } = match change {
             Ok(edit) => edit,
             Err(problems) => {
@@ -59,7 +63,7 @@ impl<'a> Planning<'a> {
         };
         (self.total_lines, self.places) = (total_lines, changes);
         if self.wants_diff {
-            self.diff = Some(diff::of_edit(source, self.path, &splices, &lines, terms.has_ended)?);
+            self.diff = Some(diff::of_edit(source, self.path, &splices, &lines, has_ended)?);
         }
         Ok(Plan { found, change: Ok(splices) })
     }

@@ -1,0 +1,307 @@
+//! Edits of several files in one call: which entries belong to one file, and everything that is wrong with them.
+
+mod problems;
+
+use pintle_contract::{Fault, WorkspacePath};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use self::problems::{Problems, not_undone};
+use crate::{
+    diff::{self, FileDiff},
+    files::{self, Files},
+    hash::{Hash, Tag},
+    planning::Planning,
+    store::{ChangeKind, ChangeSetError, FileChange, Store, StoreError, Terms},
+    text::Change,
+};
+
+/// One edit of a batch.
+pub(crate) struct BatchEntry {
+    pub(crate) path: String,
+    pub(crate) hash: Option<String>,
+    pub(crate) change: Change,
+    /// What the caller wrote for `lines`, if it was `"3-7"`.
+    pub(crate) written: Option<String>,
+}
+
+/// A file that a batch has changed, or would change.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct EditedFile {
+    /// Its path.
+    path: String,
+    /// Its hash after the edits; the next edit takes it.
+    hash: String,
+    /// How many lines it has then.
+    total_lines: u64,
+    /// How many places of it are changed.
+    changes: u64,
+}
+
+/// What a batch has done, or would do.
+pub(crate) struct Done {
+    pub(crate) files: Vec<EditedFile>,
+    pub(crate) diff: String,
+}
+
+/// A file of a batch, by its resolved path.
+struct BatchFile<'a> {
+    /// Its path, as the first of its entries has it.
+    path: WorkspacePath,
+    /// The numbers of its entries.
+    entries: Vec<usize>,
+    kind: Kind<'a>,
+}
+
+enum Kind<'a> {
+    Edit { expected: Tag, changes: Vec<Change> },
+    Create(&'a str),
+}
+
+/// What became of one file.
+struct Outcome {
+    total_lines: u64,
+    places: u64,
+    diff: Option<FileDiff>,
+}
+
+/// Makes all edits, or none of them.
+pub(crate) fn edit_files(
+    files: &Files,
+    store: &dyn Store,
+    terms: &Terms<'_>,
+    entries: &[BatchEntry],
+    dry_run: bool,
+) -> Result<Done, Fault> {
+    let mut problems = Problems::new(entries);
+    let groups = group(files, store, terms, entries, &mut problems);
+    let batch: Vec<BatchFile<'_>> =
+        groups.into_iter().filter_map(|group| batch_file(group, entries, &mut problems)).collect();
+    let mut plannings: Vec<Option<Planning<'_>>> = batch
+        .iter()
+        .map(|file| match &file.kind {
+            Kind::Edit { expected, changes } => Some(Planning::new(&file.path, changes, expected, true)),
+            Kind::Create(_) => None,
+        })
+        .collect();
+    // With something wrong already, the other files are only checked, so that all of it is reported.
+    let only_checks = dry_run || !problems.is_empty();
+    let changed = match (batch.as_slice(), only_checks) {
+        ([], _) => Ok(Vec::new()),
+        ([file], false) => change_one(store, terms, file, plannings[0].as_mut())
+            .map_err(|error| ChangeSetError::Files(vec![(0, error)])),
+        (several, only_checks) => change_several(store, terms, several, &mut plannings, only_checks),
+    };
+    let hashes = match changed {
+        Ok(hashes) if problems.is_empty() => hashes,
+        Ok(_) => return Err(problems.into_fault()),
+        Err(ChangeSetError::Files(errors)) => {
+            for (number, error) in errors {
+                let (Some(file), Some(planning)) = (batch.get(number), plannings.get_mut(number)) else {
+                    continue;
+                };
+                let is_planned = matches!(error, StoreError::Stale(_) | StoreError::Refused(_));
+                match planning.as_mut().map(|planning| std::mem::take(&mut planning.problems)) {
+                    Some(found) if is_planned && !found.is_empty() => {
+                        problems.extend(found.into_iter().map(|one| (file.entries[one.entry], one.fault)));
+                    }
+                    _ => problems.push(file.entries[0], problems::of_file(files, store, terms, file, error)),
+                }
+            }
+            return Err(problems.into_fault());
+        }
+        Err(ChangeSetError::Whole(error)) => {
+            let path = batch.first().map_or_else(WorkspacePath::root, |file| file.path.clone());
+            return Err(crate::fault::fault(error, &path));
+        }
+        Err(ChangeSetError::NotUndone { cause, undone, kept }) => {
+            let (number, error) = *cause;
+            let file = number.and_then(|number| batch.get(number)).or(batch.first());
+            return Err(not_undone(file.map(|file| &file.path), error, &undone, &kept));
+        }
+    };
+    let (mut edited, mut diffs) = (Vec::new(), Vec::new());
+    for ((file, planning), hash) in batch.iter().zip(plannings).zip(hashes) {
+        let Outcome { total_lines, places, diff } = outcome(file, planning);
+        diffs.extend(diff);
+        let (path, hash) = (file.path.as_str().to_owned(), hash.to_string());
+        edited.push(EditedFile { path, hash, total_lines, changes: places });
+    }
+    Ok(Done { files: edited, diff: diff::join(diffs) })
+}
+
+fn outcome(file: &BatchFile<'_>, planning: Option<Planning<'_>>) -> Outcome {
+    match (&file.kind, planning) {
+        (Kind::Create(content), _) => Outcome {
+            total_lines: content.split_inclusive('\n').count() as u64,
+            places: 1,
+            diff: Some(diff::of_creation(&file.path, content.as_bytes())),
+        },
+        (Kind::Edit { .. }, Some(Planning { total_lines, places, diff, .. })) => {
+            Outcome { total_lines, places, diff }
+        }
+        (Kind::Edit { .. }, None) => Outcome { total_lines: 0, places: 0, diff: None },
+    }
+}
+
+/// Changes the only file of a batch, which needs no journal.
+fn change_one(
+    store: &dyn Store,
+    terms: &Terms<'_>,
+    file: &BatchFile<'_>,
+    planning: Option<&mut Planning<'_>>,
+) -> Result<Vec<Hash>, StoreError> {
+    let hash = match (&file.kind, planning) {
+        (Kind::Edit { expected, .. }, Some(planning)) => {
+            store.swap(&file.path, expected, &mut |source| planning.plan(source, terms.has_ended), terms)
+        }
+        (Kind::Edit { .. }, None) => Err(StoreError::NotFound),
+        (Kind::Create(content), _) => store.create(&file.path, content.as_bytes(), terms),
+    };
+    hash.map(|hash| vec![hash])
+}
+
+fn change_several(
+    store: &dyn Store,
+    terms: &Terms<'_>,
+    batch: &[BatchFile<'_>],
+    plannings: &mut [Option<Planning<'_>>],
+    dry_run: bool,
+) -> Result<Vec<Hash>, ChangeSetError> {
+    let changes = batch.iter().zip(plannings).map(|(file, planning)| {
+        let kind = match (&file.kind, planning) {
+            (Kind::Create(content), _) => ChangeKind::Create(content.as_bytes()),
+            (Kind::Edit { expected, .. }, planning) => ChangeKind::Edit {
+                expected: expected.clone(),
+                plan: Box::new(|source| match planning.as_mut() {
+                    Some(planning) => planning.plan(source, terms.has_ended),
+                    None => Err(StoreError::NotFound),
+                }),
+            },
+        };
+        FileChange { path: file.path.clone(), kind }
+    });
+    let mut changes: Vec<FileChange<'_>> = changes.collect();
+    store.change_set(&mut changes, dry_run, terms)
+}
+
+/// The entries of one file.
+struct Group {
+    path: WorkspacePath,
+    entries: Vec<usize>,
+}
+
+/// Groups entries by the file that their paths lead to, in the order of the first entry of each.
+fn group(
+    files: &Files,
+    store: &dyn Store,
+    terms: &Terms<'_>,
+    entries: &[BatchEntry],
+    problems: &mut Problems<'_>,
+) -> Vec<Group> {
+    // First by the path as it is written, then by where that leads.
+    let mut by_path: Vec<Group> = Vec::new();
+    for (number, entry) in entries.iter().enumerate() {
+        let path = match files::path(&entry.path) {
+            Ok(path) => path,
+            Err(fault) => {
+                problems.push(number, fault);
+                continue;
+            }
+        };
+        match by_path.iter_mut().find(|group| group.path == path) {
+            Some(group) => group.entries.push(number),
+            None => match files.refuse_absolute(&path, store, terms) {
+                Ok(()) => by_path.push(Group { path, entries: vec![number] }),
+                Err(fault) => problems.push(number, fault),
+            },
+        }
+    }
+    if by_path.len() < 2 {
+        return by_path;
+    }
+    let mut by_file: Vec<(WorkspacePath, Group)> = Vec::new();
+    for group in by_path {
+        match store.resolve(&group.path, terms) {
+            Ok(resolved) => match by_file.iter_mut().find(|(known, _)| *known == resolved) {
+                Some((_, known)) => known.entries.extend(group.entries),
+                None => by_file.push((resolved, group)),
+            },
+            Err(error) => {
+                let fault = problems::of_path(files, store, terms, &group.path, error);
+                problems.push(group.entries[0], fault);
+            }
+        }
+    }
+    for (_, group) in &mut by_file {
+        group.entries.sort_unstable();
+    }
+    by_file.into_iter().map(|(_, group)| group).collect()
+}
+
+/// What is to be done with a file, if that can be known.
+fn batch_file<'a>(
+    group: Group,
+    entries: &'a [BatchEntry],
+    problems: &mut Problems<'_>,
+) -> Option<BatchFile<'a>> {
+    let Group { path, entries: numbers } = group;
+    let has_hash = numbers.iter().any(|number| entries[*number].hash.is_some());
+    if !has_hash {
+        let adds = |number: &usize| match &entries[*number].change {
+            Change::Append { content } => Some(content.as_str()),
+            _ => None,
+        };
+        if let Some(number) = numbers.iter().find(|number| adds(number).is_none()) {
+            problems.push(*number, problems::no_hash());
+            return None;
+        }
+        if numbers.len() > 1 {
+            numbers[1..]
+                .iter()
+                .for_each(|number| problems.push(*number, problems::created_twice(numbers[0])));
+            return None;
+        }
+        let content = adds(&numbers[0])?;
+        return Some(BatchFile { path, entries: numbers, kind: Kind::Create(content) });
+    }
+    let mut expected: Option<(Tag, usize)> = None;
+    let mut fitting = Vec::new();
+    for number in numbers {
+        let entry = &entries[number];
+        if let (Some(written), Change::Replace(replace)) = (&entry.written, &entry.change)
+            && let (Some(lines), None) = (replace.lines, &replace.old)
+        {
+            problems.push(number, files::lines_not_confirmed(written, lines));
+            continue;
+        }
+        let tag = match entry.hash.as_deref().map(files::tag).transpose() {
+            Ok(tag) => tag,
+            Err(fault) => {
+                problems.push(number, fault);
+                continue;
+            }
+        };
+        match (&expected, tag) {
+            (Some((known, first)), Some(tag)) if !known.agrees_with(&tag) => {
+                problems.push(number, problems::two_hashes(*first));
+                continue;
+            }
+            // The longer of two that agree says more.
+            (Some((known, first)), Some(tag)) if known.length() < tag.length() => {
+                expected = Some((tag, *first));
+            }
+            (None, Some(tag)) => expected = Some((tag, number)),
+            _ => {}
+        }
+        fitting.push(number);
+    }
+    let (expected, _) = expected?;
+    let changes = fitting.iter().map(|number| entries[*number].change.clone()).collect();
+    (!fitting.is_empty()).then_some(BatchFile {
+        path,
+        entries: fitting,
+        kind: Kind::Edit { expected, changes },
+    })
+}
