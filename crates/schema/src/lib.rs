@@ -269,7 +269,7 @@ mod tests {
             [
                 (
                     "/inner/dept~1h",
-                    "unknown argument `dept/h`; the nearest known one is `depth` (known: depth)"
+                    "`/inner`: unknown argument `dept/h`; the nearest known one is `depth` (known: depth)"
                 ),
                 (
                     "/shema",

@@ -372,3 +372,67 @@ proptest! {
         prop_assert_eq!(whole.content, text);
     }
 }
+
+/// What one edit after the other makes of a text, from the bottom to the top: the plainest way to make several edits that
+/// all mean the same version. None if one of them has no place any more.
+fn edited_by_hand(text: &str, changes: &[Change]) -> Option<String> {
+    let mut order: Vec<(i64, u8, usize)> = changes
+        .iter()
+        .enumerate()
+        .map(|(number, change)| match change {
+            // Appends come first, in the order given; of inserts before a line the last one given does.
+            Change::Append { .. } => (i64::MIN, 0, number),
+            Change::Insert { line, .. } => (-line, 1, usize::MAX - number),
+            Change::Replace(replace) => (-replace.lines.map_or(0, |lines| lines[0]), 0, number),
+        })
+        .collect();
+    order.sort_unstable();
+    order.into_iter().try_fold(text.to_owned(), |text, (.., number)| {
+        let change = changes.get(number).or(changes.get(usize::MAX - number))?;
+        apply(&text, change.clone()).ok().map(|(text, _)| text)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn several_edits_do_what_one_after_the_other_does_from_the_bottom_to_the_top(
+        lines in proptest::collection::vec("[ab]{0,2}", 1..8),
+        is_open in any::<bool>(),
+        steps in proptest::collection::vec((0i64..3, 0u8..3, 1i64..4, "([xy]{0,2}\n){0,2}[xy]{0,2}"), 0..6),
+        appended in proptest::collection::vec("([xy]{0,2}\n){0,2}[xy]{0,2}", 0..3),
+        seed in any::<prop::sample::Index>(),
+    ) {
+        let mut text = lines.join("\n");
+        // An open last line is not empty.
+        if !is_open || lines.last().is_none_or(String::is_empty) {
+            text.push('\n');
+        }
+        let total = lines.len() as i64;
+        let (mut changes, mut next) = (Vec::new(), 1);
+        for (gap, kind, length, new) in steps {
+            let line = next + gap;
+            if line > total {
+                break;
+            }
+            let end = (line + length).min(total + 1);
+            next = if kind == 0 { line } else { end };
+            changes.push(match kind {
+                0 => insert(line, None, &new),
+                1 => replace_lines([line, end], &new),
+                _ => replace([line, end], &lines[line as usize - 1..end as usize - 1].join("\n"), &new),
+            });
+        }
+        changes.extend(appended.iter().map(|content| append(content)));
+        if !changes.is_empty() {
+            let middle = seed.index(changes.len());
+            changes.rotate_left(middle);
+        }
+        if let Some(expected) = edited_by_hand(&text, &changes) {
+            let (result, total) = edited(&text, &changes).expect("they do not overlap");
+            prop_assert_eq!(&result, &expected, "{:?} {:?}", text, changes);
+            prop_assert_eq!(total, plain(&result).len() as u64);
+        }
+    }
+}
