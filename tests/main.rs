@@ -10,6 +10,7 @@ mod backend;
 mod binary;
 mod bindings;
 mod cancel;
+mod change_sets;
 mod client_matrix;
 mod command_line;
 mod commands;

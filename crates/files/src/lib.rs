@@ -23,6 +23,6 @@ pub use globs::Globs;
 pub use hash::{Hash, Hasher, Tag};
 pub use local::{Checkpoint, Durability, LocalFolder, UnfinishedChange};
 pub use store::{
-    ChangeKind, ChangeSetError, Entry, FileChange, Kind, NoRules, Plan, Rules, Source, Splice, Store,
-    StoreError, Terms, TreeEntries, TreeFilter,
+    ChangeKind, ChangeSetError, Entry, FileChange, Kind, NoRules, Plan, Planner, Rules, Source, Splice,
+    Store, StoreError, Terms, TreeEntries, TreeFilter,
 };

@@ -136,6 +136,9 @@ pub struct FileChange<'a> {
     pub kind: ChangeKind<'a>,
 }
 
+/// Reads a file and plans its change.
+pub type Planner<'a> = Box<dyn FnMut(&dyn Source) -> Result<Plan, StoreError> + 'a>;
+
 /// What a change set does to a file.
 pub enum ChangeKind<'a> {
     /// Changes it if it still has the expected version, as [`Store::swap`] does. The plan may be made more than once.
@@ -143,7 +146,7 @@ pub enum ChangeKind<'a> {
         /// The version that is expected.
         expected: Tag,
         /// Reads the file and plans the change.
-        plan: Box<dyn FnMut(&dyn Source) -> Result<Plan, StoreError> + 'a>,
+        plan: Planner<'a>,
     },
     /// Creates it, with this content. It must not exist.
     Create(&'a [u8]),

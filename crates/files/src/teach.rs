@@ -130,7 +130,7 @@ pub(crate) fn not_as_given(
 ) -> Result<Vec<Fault>, StoreError> {
     let wanted: Vec<Vec<&[u8]>> = missing.iter().map(|missing| lines_to_find(missing.text)).collect();
     let clues = wanted.iter().zip(missing).map(|(wanted, missing)| match missing.given {
-        Given::Text => Clue::Text(TextClues::new(missing.text, &missing.range)),
+        Given::Text => Clue::Text(Box::new(TextClues::new(missing.text, &missing.range))),
         Given::Old | Given::Anchor => Clue::Lines(Box::new(Clues::new(wanted, &missing.range))),
     });
     let mut seekers = ClueSeekers(clues.collect());
@@ -147,7 +147,7 @@ pub(crate) fn not_as_given(
 /// What helps to explain one text.
 enum Clue<'a> {
     Lines(Box<Clues<'a>>),
-    Text(TextClues<'a>),
+    Text(Box<TextClues<'a>>),
 }
 
 impl Clue<'_> {

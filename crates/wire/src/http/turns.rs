@@ -21,7 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The callers who have a request that begins, each with the requests that wait for it.
 #[derive(Clone, Default)]
-pub(crate) struct Turns(Arc<Mutex<HashMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>>>);
+pub(crate) struct Turns(Arc<Mutex<HashMap<Arc<str>, Waiting>>>);
+
+type Waiting = VecDeque<oneshot::Sender<Turn>>;
 
 /// The right to begin a request, passed on to the next request of the same caller when dropped.
 struct Turn {
@@ -100,6 +102,8 @@ mod tests {
             async move {
                 let turn = turns.next("flood").await;
                 begun.borrow_mut().push((number, between.get()));
+                // Reading and checking it takes more than one step.
+                tokio::task::yield_now().await;
                 drop(turn);
             }
         };

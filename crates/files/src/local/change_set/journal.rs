@@ -210,7 +210,7 @@ mod tests {
         drop(journal);
         let mut taken = Journal::take_over(&path).expect("read").expect("nobody has it");
         assert!(Journal::take_over(&path).expect("read").is_none());
-        assert_eq!(journals(folder.path()).expect("listed"), [path.clone()]);
+        assert_eq!(journals(folder.path()).expect("listed"), std::slice::from_ref(&path));
         taken.remove();
         assert!(Journal::take_over(&path).expect("read").is_none());
         assert!(journals(folder.path()).expect("listed").is_empty());

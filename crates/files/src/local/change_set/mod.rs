@@ -154,12 +154,13 @@ impl LocalFolder {
         let (record, id) = self.record(work, folders).map_err(ChangeSetError::Whole)?;
         self.step("journal").map_err(ChangeSetError::Whole)?;
         let mut journal = Journal::create(journals, &id, &record).map_err(|error| {
-            let fault = match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => return whole(error.into()),
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => no_state_folder(),
-                _ => return whole(error.into()),
-            };
-            whole(fault.into())
+            use io::ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+            match error.kind() {
+                PermissionDenied | ReadOnlyFilesystem | AlreadyExists | NotADirectory => {
+                    whole(no_state_folder().into())
+                }
+                _ => whole(error.into()),
+            }
         })?;
         let mut state = State::Staging;
         let Err((number, cause)) = self.carry_out(&mut journal, &mut state, changes, work, folders, terms)
