@@ -77,18 +77,27 @@ impl Journal {
     pub(super) fn create(folder: &Path, id: &str, record: &Record) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).create(folder)?;
         let unfinished = folder.join(format!("{id}{UNFINISHED_SUFFIX}"));
-        let file = options().write(true).create_new(true).open(&unfinished)?;
-        let mut journal = Self { file, path: unfinished };
-        // Nobody else takes a journal for one whose owner is dead: it gets its name once it is locked.
-        let written = journal.begin(folder, id, record);
-        if written.is_err() {
-            journal.remove();
+        loop {
+            let file = options().write(true).create_new(true).open(&unfinished)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            let mut journal = Self { file, path: unfinished.clone() };
+            // Before it was locked, somebody else may have taken it for one that a dead owner has left.
+            if journal.is_gone()? {
+                continue;
+            }
+            let written = journal.begin(folder, id, record);
+            if written.is_err() {
+                journal.remove();
+            }
+            return written.map(|()| journal);
         }
-        written.map(|()| journal)
+    }
+
+    fn is_gone(&self) -> io::Result<bool> {
+        Ok(fstat(&self.file)?.st_nlink == 0)
     }
 
     fn begin(&mut self, folder: &Path, id: &str, record: &Record) -> io::Result<()> {
-        flock(&self.file, FlockOperation::NonBlockingLockExclusive)?;
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         self.file.write_all(&line)?;
@@ -114,13 +123,17 @@ impl Journal {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
         }
+        let journal = Self { file, path: path.to_owned() };
         // Its owner may have finished and removed it before the lock was taken.
-        let is_gone = fstat(&file)?.st_nlink == 0;
-        Ok((!is_gone).then(|| Self { file, path: path.to_owned() }))
+        Ok(if journal.is_gone()? { None } else { Some(journal) })
     }
 
     /// Reads it. `None` if it was not written whole: then nothing of the change set was done.
     pub(super) fn read(&self) -> io::Result<Option<(Record, State)>> {
+        // It gets its name only once it is complete.
+        if self.path.to_string_lossy().ends_with(UNFINISHED_SUFFIX) {
+            return Ok(None);
+        }
         let mut text = Vec::new();
         options().read(true).open(&self.path)?.take(LARGEST).read_to_end(&mut text)?;
         Ok(parse(&String::from_utf8_lossy(&text)))
@@ -150,13 +163,13 @@ fn parse(text: &str) -> Option<(Record, State)> {
     Some((record, reached.max().unwrap_or(State::Staging)))
 }
 
-/// The journals in a folder.
+/// The journals in a folder, also those that were not written whole.
 pub(super) fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(SUFFIX) {
+        if name.ends_with(SUFFIX) || name.ends_with(UNFINISHED_SUFFIX) {
             found.push(path);
         }
     }
