@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, hash, pintle, run};
+use crate::support::{Server, Setup, hash, http::initialize, pintle, run};
 
 /// A word that stands in denied files only.
 const SECRET: &str = "swordfish";
@@ -103,6 +103,103 @@ fn a_denied_path_is_forbidden_with_the_same_text_whether_or_not_it_exists() {
     assert_eq!(fs::read_to_string(root.join(".env")).expect("reads"), "KEY=swordfish\n");
     assert!(!root.join(".env.absent").exists() && !root.join("app/stolen").exists());
     assert!(root.join("notes.txt").exists());
+}
+
+/// What a folder can have that is denied, or out of scope, behind a link: each is a name, and what it is.
+fn hide_things(vault: &Path) -> [&'static str; 9] {
+    fs::create_dir_all(vault.join("is_folder")).expect("a folder");
+    fs::write(vault.join("is_file"), "KEY=swordfish\n").expect("writes");
+    for (link, target) in [
+        ("is_link", "is_file"),
+        ("is_dangling", "is_absent"),
+        ("is_round", "is_round"),
+        ("is_ring", "is_ring_too"),
+        ("is_ring_too", "is_ring"),
+        ("is_outside", "../../outside"),
+        ("is_absolute", "/etc/hostname"),
+        ("is_not_text", "a\\b"),
+    ] {
+        symlink(target, vault.join(link)).expect("a link");
+    }
+    fs::write(vault.join("a\\b"), "KEY=swordfish\n").expect("writes");
+    [
+        "is_folder",
+        "is_file",
+        "is_link",
+        "is_dangling",
+        "is_round",
+        "is_ring",
+        "is_outside",
+        "is_absolute",
+        "is_not_text",
+    ]
+}
+
+/// What a server answers to every call with a path, each with `NAME` where the name of the path is.
+fn answers(server: &mut Server, path: &str, name: &str) -> Vec<(String, String)> {
+    let mut calls = every_way(path);
+    calls.retain(|(tool, _)| *tool != "index_build");
+    calls.push(("resources/read", json!({"uri": format!("list:///{path}")})));
+    let mut answer = |(tool, arguments): (&str, Value)| {
+        let frame = server.call(tool, arguments);
+        let error = &frame["error"]["data"];
+        (tool.to_owned(), format!("{} {error}", error["code"]).replace(name, "NAME"))
+    };
+    calls.into_iter().map(&mut answer).collect()
+}
+
+#[test]
+fn an_error_does_not_show_what_is_behind_a_link_to_where_the_caller_may_not_go() {
+    let rules = || setup();
+    let scopes = || {
+        let setup = Setup::new();
+        fs::create_dir_all(setup.path("root/p")).expect("a folder");
+        fs::create_dir_all(setup.path("root/vault")).expect("a folder");
+        fs::write(setup.path("root/notes.txt"), "plain\n").expect("writes");
+        setup.args(["--scope", "write:/p/", "--scope", "write:/notes.txt"])
+    };
+    for setup in [rules(), scopes()] {
+        let root = setup.path("root");
+        fs::create_dir_all(root.join("p")).expect("a folder");
+        symlink("../vault", root.join("p/l")).expect("a link");
+        symlink("../vault/some/thing", root.join("p/n")).expect("a link");
+        let names = hide_things(&root.join("vault"));
+        let mut server = setup.start();
+        server.send(&initialize("2025-11-25"));
+        server.frame();
+        server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        for below in ["", "/x", "/x/y"] {
+            let absent = answers(&mut server, &format!("p/l/absent{below}"), "absent");
+            for (tool, answer) in &absent {
+                assert!(answer.starts_with("\"FORBIDDEN\""), "{tool}: {answer}");
+            }
+            for name in names {
+                assert_eq!(
+                    answers(&mut server, &format!("p/l/{name}{below}"), name),
+                    absent,
+                    "{name}{below}"
+                );
+            }
+        }
+        // A link to nothing, and to what comes to be there.
+        let seen = |server: &mut Server| ["p/n/x", "p/n/x/y"].map(|path| answers(server, path, "absent"));
+        let absent = seen(&mut server);
+        assert!(absent.iter().flatten().all(|(_, answer)| answer.starts_with("\"FORBIDDEN\"")), "{absent:?}");
+        fs::write(root.join("vault/some"), "").expect("writes");
+        assert_eq!(seen(&mut server), absent);
+        fs::remove_file(root.join("vault/some")).expect("removes");
+        fs::create_dir_all(root.join("vault/some/thing")).expect("a folder");
+        assert_eq!(seen(&mut server), absent);
+        fs::write(root.join("vault/some/thing/x"), "KEY=swordfish\n").expect("writes");
+        assert_eq!(seen(&mut server), absent);
+        // Where the caller may go, the reason is there.
+        symlink("nothing", root.join("p/dangling")).expect("a link");
+        fs::write(root.join("p/file"), "plain\n").expect("writes");
+        for (path, code) in [("p/dangling", "NOT_FOUND"), ("p/file/x", "INVALID_REQUEST")] {
+            let frame = server.call("text.read", json!({"path": path}));
+            assert_eq!(frame["error"]["data"]["code"], code, "{frame}");
+        }
+    }
 }
 
 #[test]
@@ -251,7 +348,15 @@ fn a_denied_folder_is_no_working_folder_of_a_command() {
     manifest("in_vault", "vault/deep");
     manifest("by_link", "link-to-folder");
     manifest("in_app", "app");
+    // What stands in the way there is not shown, either.
+    let names = hide_things(&setup.path("root/vault"));
+    names.iter().for_each(|name| manifest(name, &format!("link-to-folder/{name}")));
+    manifest("is_none", "link-to-folder/is_none");
     let mut server = setup.arg("--tools").arg(&tools).start();
+    let none = forbidden(&mut server, "is_none", &json!({}));
+    for name in names {
+        assert_eq!(forbidden(&mut server, name, &json!({})).replace(name, "is_none"), none);
+    }
     for tool in ["in_vault", "by_link"] {
         forbidden(&mut server, tool, &json!({}));
     }

@@ -8,6 +8,7 @@ use std::{
 
 use pintle_contract::{Access, ErrorCode, Fault, Permission, Stage, ToolDefinition, WorkspacePath};
 use pintle_process::{CommandSpec, Keep, Spawner};
+use pintle_root::Root;
 use pintle_schema::{CompiledSchema, SchemaRegistry};
 use pintle_tool::{
     Boxed, CallContext, DynTool, Prepared, Progress, ProgressEvent, Running, Stream, ToolTimeout,
@@ -78,14 +79,30 @@ impl CommandTool {
         })
     }
 
-    async fn run(&self, mut command: CommandSpec, call: CallContext) -> Result<pintle_tool::Answer, Fault> {
-        let name = self.manifest.name();
-        command.folder = within_root(&command.folder, &self.workplace.root)?;
-        // The folder itself may not be denied either, if a link leads to it.
-        let inside = command.folder.strip_prefix(&self.workplace.root).ok().and_then(Path::to_str);
+    /// The working folder without links. It may not be denied either, if a link leads to it.
+    fn enter(&self, folder: &Path, call: &CallContext) -> Result<PathBuf, Fault> {
+        let folder = within_root(folder, &self.workplace.root)?;
+        let inside = folder.strip_prefix(&self.workplace.root).ok().and_then(Path::to_str);
         if let Some(Ok(inside)) = inside.map(WorkspacePath::parse) {
             call.caller().require(&Access::Enter(inside))?;
         }
+        Ok(folder)
+    }
+
+    /// Why the working folder cannot be used. If a link leads to where the caller may not work, it is the same refusal
+    /// whatever exists there.
+    fn unless_hidden(&self, fault: Fault, call: &CallContext) -> Fault {
+        let Ok(root) = Root::open(&self.workplace.root) else { return fault };
+        let paths = root.follow_hypothetically(&self.manifest.cwd);
+        let mut refusals =
+            paths.into_iter().map(|path| call.caller().require(&Access::Enter(path))).filter_map(Result::err);
+        refusals.next().unwrap_or(fault)
+    }
+
+    async fn run(&self, mut command: CommandSpec, call: CallContext) -> Result<pintle_tool::Answer, Fault> {
+        let name = self.manifest.name();
+        command.folder =
+            self.enter(&command.folder, &call).map_err(|fault| self.unless_hidden(fault, &call))?;
         // All of it is held until nothing is left of the command, also when nobody waits for it any more.
         let held = (call.clone(), Ended(Arc::clone(&self.workplace)));
         let on_line = report_lines(call.progress().clone());

@@ -89,6 +89,11 @@ impl Directory {
         self.open_without_links(path, FOLDER | OFlags::NOFOLLOW)
     }
 
+    /// Opens a folder through no link, only to reach what lies beneath it; an empty path is the directory itself.
+    pub(crate) fn open_to_reach(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        self.open_without_links(path, THROUGH | OFlags::NOFOLLOW)
+    }
+
     /// Opens a regular file through no link. A folder is `ISDIR`, anything else `NXIO`.
     pub fn open_file(&self, path: &[u8]) -> Result<File, Errno> {
         only_file(self.open_without_links(path, READ)?)
@@ -158,6 +163,11 @@ impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
+}
+
+/// Opens a folder in an open folder, only to reach what lies beneath it; a link is not followed.
+pub(crate) fn open_to_reach_in(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(folder, name, THROUGH | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// Opens whatever has a name in an open folder; a link is `LOOP`.

@@ -8,12 +8,12 @@ use std::{
 
 use pintle_contract::WorkspacePath;
 use rustix::{
-    fs::{Access, AtFlags, CWD, FileType, OFlags, accessat, fstat, statat},
+    fs::{Access, AtFlags, CWD, FileType, OFlags, accessat, fstat, readlinkat, statat},
     io::Errno,
 };
 
 use crate::{
-    beneath::{Directory, FOLDER, READ},
+    beneath::{Directory, FOLDER, READ, open_to_reach_in},
     stamp::identity,
 };
 
@@ -108,36 +108,59 @@ impl Root {
     pub fn resolve_folder(&self, path: &WorkspacePath) -> Result<WorkspacePath, Errno> {
         match self.open_folder(path) {
             Ok((_, resolved)) => Ok(resolved),
-            Err(Errno::NOENT) => {
-                let (parent, name) = path.split_last().ok_or(Errno::NOENT)?;
-                self.resolve_folder(&parent)?.join(name).ok_or(Errno::NOENT)
-            }
+            Err(Errno::NOENT) => Ok(self.follow_hypothetically(path).pop().unwrap_or_default()),
             Err(error) => Err(error),
         }
     }
 
-    /// The path at which something is missing, once the links that lead there are followed, also those that lead to
-    /// nothing.
-    pub fn resolve_missing(&self, path: &WorkspacePath) -> Result<WorkspacePath, Errno> {
+    /// The paths that a path leads to, whatever exists there: one for each link on the way, with the link still in it,
+    /// and at last the one without links. Only links are looked at, so the paths say nothing about the other names in
+    /// them. A link that cannot be followed, because it leaves the root or is one too many, is the end.
+    ///
+    /// Whoever may not use one of these paths must not learn why the first cannot be opened.
+    pub fn follow_hypothetically(&self, path: &WorkspacePath) -> Vec<WorkspacePath> {
         /// As many as the system follows.
         const MOST_LINKS: usize = 40;
-        let mut resolved = self.resolve_folder(path)?;
-        for _ in 0..MOST_LINKS {
-            match self.target_of(&resolved) {
-                Some(target) => resolved = self.resolve_folder(&target)?,
-                None => return Ok(resolved),
+        let mut paths = Vec::new();
+        let mut resolved: Vec<Vec<u8>> = Vec::new();
+        // The names that are still to come, the next one last.
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let push = |names: &mut Vec<Vec<u8>>, text: &[u8]| {
+            names.extend(text.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec));
+        };
+        push(&mut names, path.as_str().as_bytes());
+        // What has been resolved, while it is a folder that exists.
+        let mut folder = self.directory.open_to_reach(b"").ok();
+        while let Some(name) = names.pop() {
+            match name.as_slice() {
+                b"" | b"." => continue,
+                b".." => {
+                    // Only the target of a link has this name in it, so there is a path already.
+                    if resolved.pop().is_none() {
+                        return paths;
+                    }
+                    folder = self.directory.open_to_reach(&resolved.join(&b'/')).ok();
+                    continue;
+                }
+                _ => {}
             }
+            let target =
+                folder.as_ref().and_then(|folder| readlinkat(folder, name.as_slice(), Vec::new()).ok());
+            resolved.push(name);
+            let Some(target) = target else {
+                let name = resolved.last().map(Vec::as_slice).unwrap_or_default();
+                folder = folder.and_then(|folder| open_to_reach_in(folder, name).ok());
+                continue;
+            };
+            paths.push(as_path(resolved.iter().chain(names.iter().rev())));
+            if paths.len() > MOST_LINKS || target.as_bytes().starts_with(b"/") {
+                return paths;
+            }
+            resolved.pop();
+            push(&mut names, target.as_bytes());
         }
-        Err(Errno::LOOP)
-    }
-
-    /// The path that a link names, if it is one that may be followed.
-    fn target_of(&self, path: &WorkspacePath) -> Option<WorkspacePath> {
-        let (parent, name) = path.split_last()?;
-        let (folder, parent) = self.open_folder(&parent).ok()?;
-        let target = rustix::fs::readlinkat(&folder, name, Vec::new()).ok()?;
-        let target = target.to_str().ok().filter(|target| !target.starts_with('/'))?;
-        WorkspacePath::parse(&format!("{parent}/{target}")).ok()
+        paths.push(as_path(resolved.iter()));
+        paths
     }
 
     /// What a link leads to, if that lies in the root: its resolved path, what it is, and its size.
@@ -210,6 +233,19 @@ pub fn is_reserved(path: &WorkspacePath) -> bool {
     path.as_str().split('/').any(|name| is_reserved_name(name.as_bytes()))
 }
 
+/// Names as a path. What no path can have in it is replaced. What makes it too long, or leaves the root, is cut off: then
+/// the path is that of a folder above.
+fn as_path<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> WorkspacePath {
+    let mut names: Vec<_> =
+        names.map(|name| String::from_utf8_lossy(name).replace(['\\', '\0'], "\u{FFFD}")).collect();
+    loop {
+        match WorkspacePath::parse(&names.join("/")) {
+            Ok(path) => return path,
+            Err(_) => drop(names.pop()),
+        }
+    }
+}
+
 fn refuse_reserved(path: &WorkspacePath) -> Result<(), Errno> {
     if is_reserved(path) { Err(Errno::NOENT) } else { Ok(()) }
 }
@@ -253,6 +289,58 @@ mod tests {
             let followed = root.follow_link(&path("link/file")).map(|(resolved, _, size)| (resolved, size));
             assert_eq!(followed, Some((path("a/b/file"), 1)));
             root.check().expect("still there");
+        }
+    }
+
+    #[test]
+    fn where_a_path_would_lead_does_not_depend_on_what_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("vault/sub")).expect("made");
+        fs::write(root.join("vault/file"), "x").expect("written");
+        for (link, target) in [
+            ("link", "vault"),
+            ("nothing", "vault/none"),
+            ("vault/back", "../open/./x"),
+            ("vault/sub/up", "../../open"),
+            ("vault/absolute", "/etc"),
+            ("vault/outside", "../../outside"),
+            ("vault/round", "round"),
+            ("vault/a", "b"),
+            ("vault/b", "a"),
+        ] {
+            symlink(target, root.join(link)).expect("linked");
+        }
+        let long = format!("{}/x", "n/".repeat(2000));
+        symlink(format!("{}x", "n/".repeat(1000)), root.join("deep")).expect("linked");
+        for open in [Root::open, Root::open_portably] {
+            let root = open(&root).expect("opened");
+            let followed = |text: &str| -> Vec<String> {
+                let paths = root.follow_hypothetically(&path(text));
+                paths.iter().map(|path| path.as_str().to_owned()).collect()
+            };
+            for (named, expected) in [
+                ("", &[""][..]),
+                ("vault/file/x", &["vault/file/x"]),
+                ("link", &["link", "vault"]),
+                ("link/file/x", &["link/file/x", "vault/file/x"]),
+                ("link/none/x", &["link/none/x", "vault/none/x"]),
+                ("link/sub/x", &["link/sub/x", "vault/sub/x"]),
+                ("nothing/x", &["nothing/x", "vault/none/x"]),
+                ("link/back/y", &["link/back/y", "vault/back/y", "open/x/y"]),
+                ("link/sub/up/y", &["link/sub/up/y", "vault/sub/up/y", "open/y"]),
+                ("link/absolute/y", &["link/absolute/y", "vault/absolute/y"]),
+                ("link/outside/y", &["link/outside/y", "vault/outside/y"]),
+            ] {
+                assert_eq!(followed(named), expected, "{named}");
+            }
+            for (named, second) in [("link/round/y", "vault/round/y"), ("link/a", "vault/a")] {
+                let paths = followed(named);
+                assert_eq!((paths.len(), paths[1].as_str()), (41, second));
+                assert!(paths[1..].iter().all(|path| path.starts_with("vault/")), "{paths:?}");
+            }
+            // What no path can be is cut off.
+            assert!(followed(&format!("deep/{}", &long[..3000]))[1].starts_with("n/n/"));
         }
     }
 }

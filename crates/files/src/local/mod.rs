@@ -115,8 +115,8 @@ impl LocalFolder {
         Ok(Self { root, durability: Durability::default(), warn: Box::new(|_| {}), change_sets })
     }
 
-    /// Reports "not found" only to callers who may read the resolved path, so that a link cannot be used to probe for
-    /// files out of scope; others get the refusal.
+    /// The error of opening a path, for callers who may use all that the path leads to, whatever exists there. Others get
+    /// the refusal, so that a link cannot be used to learn what exists out of scope or behind a deny rule.
     fn unless_hidden(
         &self,
         error: StoreError,
@@ -124,11 +124,24 @@ impl LocalFolder {
         verb: Verb,
         terms: &Terms<'_>,
     ) -> StoreError {
-        let StoreError::NotFound = error else { return error };
-        match self.root.resolve_missing(path).map(|resolved| (terms.permit)(verb, &resolved)) {
-            Ok(Err(fault)) => StoreError::Refused(fault),
-            _ => error,
-        }
+        self.refuse_hidden(path, verb, terms).err().unwrap_or(error)
+    }
+
+    /// Refuses a path that leads to where the caller may not go, whether or not anything is there.
+    fn refuse_hidden(&self, path: &WorkspacePath, verb: Verb, terms: &Terms<'_>) -> Result<(), StoreError> {
+        let paths = self.root.follow_hypothetically(path);
+        Ok(paths.iter().try_for_each(|path| (terms.permit)(verb, path))?)
+    }
+
+    /// Checks that the caller may read what was opened. The refusal is the same as if nothing had been there.
+    fn permit_opened(
+        &self,
+        path: &WorkspacePath,
+        resolved: &WorkspacePath,
+        terms: &Terms<'_>,
+    ) -> Result<(), StoreError> {
+        let permitted = (terms.permit)(Verb::Read, resolved);
+        permitted.map_err(|fault| self.unless_hidden(fault.into(), path, Verb::Read, terms))
     }
 
     /// Opens a folder that the caller may read, and returns its resolved path.
@@ -140,8 +153,10 @@ impl LocalFolder {
         let (folder, resolved) = match self.root.open_folder(path) {
             Err(Errno::NOTDIR) => {
                 // Either it is a file, or something in the path is.
-                let (resolved, kind, _) = self.root.follow_link(path).ok_or(StoreError::NotFolder)?;
-                (terms.permit)(Verb::Read, &resolved)?;
+                let found = self.root.follow_link(path);
+                let hidden = || self.unless_hidden(StoreError::NotFolder, path, Verb::Read, terms);
+                let (resolved, kind, _) = found.ok_or_else(hidden)?;
+                self.permit_opened(path, &resolved, terms)?;
                 return Err(match kind {
                     FileType::RegularFile => StoreError::IsFile,
                     _ => StoreError::Special,
@@ -149,7 +164,7 @@ impl LocalFolder {
             }
             opened => opened.map_err(|error| self.unless_hidden(error.into(), path, Verb::Read, terms))?,
         };
-        (terms.permit)(Verb::Read, &resolved)?;
+        self.permit_opened(path, &resolved, terms)?;
         Ok((folder, resolved))
     }
 
@@ -198,7 +213,7 @@ impl Store for LocalFolder {
             .root
             .open_any(path)
             .map_err(|error| self.unless_hidden(error.into(), path, Verb::Read, terms))?;
-        (terms.permit)(Verb::Read, &resolved)?;
+        self.permit_opened(path, &resolved, terms)?;
         Ok(Box::new(OpenFile::new(opened)?))
     }
 

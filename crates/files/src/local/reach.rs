@@ -49,7 +49,8 @@ impl LocalFolder {
                 reached => reached?,
             };
             // The resolved path is valid only if the path still resolves to it now that the lock is held.
-            if reached.leads_to.is_none() && self.root.open_any(path)?.1 == reached.path {
+            let hidden = |error: Errno| self.unless_hidden(error.into(), path, Verb::Write, terms);
+            if reached.leads_to.is_none() && self.root.open_any(path).map_err(hidden)?.1 == reached.path {
                 return Ok(reached);
             }
         }
@@ -62,23 +63,19 @@ impl LocalFolder {
             return Err(StoreError::NotFound);
         }
         let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
-        let (folder, parent) = self
-            .root
-            .open_folder(&folder)
-            .map_err(|error| self.unless_hidden(error.into(), path, Verb::Write, terms))?;
+        let hidden = |error: StoreError| self.unless_hidden(error, path, Verb::Write, terms);
+        let (folder, parent) = self.root.open_folder(&folder).map_err(|error| hidden(error.into()))?;
         let resolved = parent.join(name).ok_or(StoreError::NotFound)?;
-        may_write(&resolved, terms)?;
+        may_write(&resolved, terms).map_err(hidden)?;
         let lock = self.lock_to_write(folder, terms)?;
         self.refuse_unfinished(&resolved)?;
         let (source, leads_to) = match open_any_in(&lock, name.as_bytes()) {
             Ok(file) => (OpenFile::new(file)?, None),
             // `O_NOFOLLOW` on a link fails with ELOOP.
             Err(Errno::LOOP) => {
-                let (file, target) = self
-                    .root
-                    .open_any(&resolved)
-                    .map_err(|error| self.unless_hidden(error.into(), &resolved, Verb::Write, terms))?;
-                may_write(&target, terms)?;
+                let hidden = |error: StoreError| self.unless_hidden(error, &resolved, Verb::Write, terms);
+                let (file, target) = self.root.open_any(&resolved).map_err(|error| hidden(error.into()))?;
+                may_write(&target, terms).map_err(hidden)?;
                 (OpenFile::new(file)?, Some(target))
             }
             Err(error) => return Err(error.into()),
@@ -112,14 +109,15 @@ impl LocalFolder {
             return Err(StoreError::Reserved);
         }
         let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
+        let hidden = |error: StoreError| self.unless_hidden(error, path, Verb::Write, terms);
         for _ in 0..TRIES {
-            let planned = self.root.resolve_folder(&folder)?;
+            let planned = self.root.resolve_folder(&folder).map_err(|error| hidden(error.into()))?;
             let resolved = planned.join(name).ok_or(StoreError::Reserved)?;
-            may_write(&resolved, terms)?;
+            may_write(&resolved, terms).map_err(hidden)?;
             self.root.refuse_too_deep(&resolved)?;
             check(&resolved)?;
             let mut made = MadeFolders::default();
-            let (opened, reached) = self.make_folders(&folder, terms, &mut made)?;
+            let (opened, reached) = self.make_folders(&folder, terms, &mut made).map_err(hidden)?;
             if reached == planned {
                 return Ok((opened, name, made));
             }

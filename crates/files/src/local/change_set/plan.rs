@@ -83,12 +83,16 @@ impl LocalFolder {
             return Err(StoreError::NotFound);
         }
         let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
+        let hidden = |error: StoreError| self.unless_hidden(error, path, Verb::Write, terms);
         let resolved = match self.root.open_any(path) {
             Ok((_, resolved)) => resolved,
-            Err(Errno::NOENT) => self.root.resolve_folder(&folder)?.join(name).ok_or(StoreError::Reserved)?,
-            Err(error) => return Err(self.unless_hidden(error.into(), path, Verb::Write, terms)),
+            Err(Errno::NOENT) => {
+                self.refuse_hidden(path, Verb::Write, terms)?;
+                self.root.resolve_folder(&folder)?.join(name).ok_or(StoreError::Reserved)?
+            }
+            Err(error) => return Err(hidden(error.into())),
         };
-        may_write(&resolved, terms)?;
+        may_write(&resolved, terms).map_err(hidden)?;
         Ok(resolved)
     }
 
