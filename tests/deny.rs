@@ -368,6 +368,7 @@ fn a_glob_that_cannot_be_used_is_reported_where_it_stands() {
     let folder = tempfile::tempdir().expect("a folder");
     for (text, expected) in [
         ("[[deny]]\nread = [\".env\", \"[\"]\n", "line 2, column 17"),
+        ("[[deny]]\nread = [\"!.env\"]\n", "line 2, column 9"),
         ("[allow]\nwrite = [\"\"]\n", "line 2, column 10"),
         ("[[deny]]\nreads = []\n", "line 2, column 1: unknown key `reads`"),
     ] {

@@ -3,6 +3,9 @@
 //! A rule is a glob. Without a `/` it matches a name at any depth, with one a path from the root. It also covers
 //! everything below what it matches. Upper and lower case are the same, because on some file systems they are the same
 //! file. What may not be read may not be written either: an edit would return what it has read.
+//!
+//! `globset` matches bytes, so its `?` and its classes match a part of a character that is not ASCII. For names with such
+//! a character they are widened to `*`: a rule hides too much rather than too little.
 
 use std::borrow::Cow;
 
@@ -52,10 +55,10 @@ impl DenyRules {
     /// Reads rules.
     pub fn new(globs: DenyGlobs<'_>) -> Result<Self, GlobError> {
         Ok(Self {
-            read: Globs::new(globs.read.iter().map(String::as_str))?,
-            write: Globs::new(globs.write.iter().map(String::as_str))?,
-            preset: Globs::new(NOT_WRITABLE)?,
-            allow: Globs::new(globs.allow_write.iter().map(String::as_str))?,
+            read: Globs::new(globs.read.iter().map(String::as_str), Purpose::Deny)?,
+            write: Globs::new(globs.write.iter().map(String::as_str), Purpose::Deny)?,
+            preset: Globs::new(NOT_WRITABLE, Purpose::Deny)?,
+            allow: Globs::new(globs.allow_write.iter().map(String::as_str), Purpose::Allow)?,
         })
     }
 
@@ -64,9 +67,9 @@ impl DenyRules {
         if verb == Verb::Read && self.read.set.is_empty() {
             return false;
         }
-        let path = folded(path.strip_prefix(b"/").unwrap_or(path));
+        let path = Folded::new(path.strip_prefix(b"/").unwrap_or(path));
         // The root has no name that a glob could match.
-        if path.is_empty() {
+        if path.text.is_empty() {
             return false;
         }
         match verb {
@@ -85,10 +88,21 @@ impl DenyRules {
     }
 }
 
+/// What globs are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// They match too much rather than too little.
+    Deny,
+    /// They match only what they say.
+    Allow,
+}
+
 #[derive(Clone, Debug, Default)]
 struct Globs {
     texts: Vec<String>,
     set: GlobSet,
+    /// Those with a `?` or a class, widened. They are for names that are not ASCII.
+    widened: GlobSet,
 }
 
 /// What is written the same matches the same.
@@ -101,25 +115,35 @@ impl PartialEq for Globs {
 impl Eq for Globs {}
 
 impl Globs {
-    fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
+    fn new<'a>(texts: impl IntoIterator<Item = &'a str>, purpose: Purpose) -> Result<Self, GlobError> {
         let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
-        let mut set = GlobSetBuilder::new();
+        let (mut set, mut widened) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for text in &texts {
             let wrong = |problem: String| GlobError { glob: text.clone(), problem };
             let pattern = pattern(text).map_err(|problem| wrong(problem.to_owned()))?;
-            for pattern in [format!("{pattern}/**"), pattern] {
-                let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
-                set.add(glob.map_err(|error| wrong(error.kind().to_string()))?);
+            let add = |set: &mut GlobSetBuilder, pattern: String| {
+                for pattern in [format!("{pattern}/**"), pattern] {
+                    let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
+                    set.add(glob.map_err(|error| wrong(error.kind().to_string()))?);
+                }
+                Ok(())
+            };
+            let parts = parts(&pattern);
+            add(&mut set, parts.iter().map(|part| part.folded(purpose)).collect())?;
+            if purpose == Purpose::Deny && parts.iter().any(|part| matches!(part, Part::One | Part::Class(_)))
+            {
+                add(&mut widened, widen(&parts))?;
             }
         }
-        let set =
-            set.build().map_err(|error| GlobError { glob: texts.join(", "), problem: error.to_string() })?;
-        Ok(Self { texts, set })
+        let build = |set: GlobSetBuilder| {
+            set.build().map_err(|error| GlobError { glob: texts.join(", "), problem: error.to_string() })
+        };
+        let (set, widened) = (build(set)?, build(widened)?);
+        Ok(Self { texts, set, widened })
     }
 
-    /// Whether one of them matches a path in lower case.
-    fn match_any(&self, path: &str) -> bool {
-        self.set.is_match(path)
+    fn match_any(&self, path: &Folded<'_>) -> bool {
+        self.set.is_match(path.text.as_ref()) || (!path.is_ascii && self.widened.is_match(path.text.as_ref()))
     }
 }
 
@@ -127,22 +151,124 @@ impl Globs {
 fn pattern(text: &str) -> Result<String, &'static str> {
     let name = text.strip_suffix('/').unwrap_or(text);
     let path = name.strip_prefix("./").unwrap_or(name);
+    if path.starts_with('!') {
+        return Err("`!` at its beginning does not negate; a name that begins with it is written `\\!`");
+    }
     let is_anchored = path.contains('/');
-    let path = path.trim_start_matches('/').to_lowercase();
+    let path = path.trim_start_matches('/');
     if path.is_empty() {
         return Err("it names nothing");
     }
     if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
         return Err("`.`, `..` and empty names are not part of a path");
     }
-    Ok(if is_anchored { path } else { format!("**/{path}") })
+    Ok(if is_anchored { path.to_owned() } else { format!("**/{path}") })
 }
 
-/// A path in lower case. What is not UTF-8 in it matches no letter.
-fn folded(path: &[u8]) -> Cow<'_, str> {
-    let path = String::from_utf8_lossy(path);
-    let is_folded = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
-    if path.bytes().all(is_folded) { path } else { Cow::Owned(path.to_lowercase()) }
+/// A part of a glob.
+enum Part<'a> {
+    /// `*`
+    Any,
+    /// `?`
+    One,
+    /// `[…]`
+    Class(&'a str),
+    /// A character after a backslash.
+    Escaped(char),
+    /// Any other character.
+    Plain(char),
+}
+
+fn parts(mut glob: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    while let Some(first) = glob.chars().next() {
+        let rest = &glob[first.len_utf8()..];
+        let (part, length) = match (first, rest.chars().next()) {
+            ('*', _) => (Part::Any, 1),
+            ('?', _) => (Part::One, 1),
+            ('\\', Some(escaped)) => (Part::Escaped(escaped), 1 + escaped.len_utf8()),
+            ('[', _) => {
+                // A `]` that comes first does not close the class.
+                let before = rest.len() - rest.strip_prefix(['!', '^']).unwrap_or(rest).len();
+                let before = before + usize::from(rest[before..].starts_with(']'));
+                let end = rest[before..].find(']').map_or(rest.len(), |end| before + end + 1);
+                (Part::Class(&rest[..end]), 1 + end)
+            }
+            (plain, _) => (Part::Plain(plain), plain.len_utf8()),
+        };
+        parts.push(part);
+        glob = &glob[length..];
+    }
+    parts
+}
+
+impl Part<'_> {
+    /// The part as it is matched against a folded path.
+    fn folded(&self, purpose: Purpose) -> String {
+        match self {
+            Self::Any => "*".to_owned(),
+            Self::One => "?".to_owned(),
+            // A range that says something else in lower case.
+            Self::Class(class) if purpose == Purpose::Deny && has_mixed_range(class) => "?".to_owned(),
+            Self::Class(class) => format!("[{}", class.to_ascii_lowercase()),
+            Self::Escaped(escaped) => fold(*escaped).flat_map(|folded| ['\\', folded]).collect(),
+            Self::Plain(plain) => fold(*plain).collect(),
+        }
+    }
+}
+
+/// Whether a class has a range whose ends are not of one kind, such as `A-z`.
+fn has_mixed_range(class: &str) -> bool {
+    let kind = |end: char| match end {
+        'A'..='Z' => 1,
+        'a'..='z' => 2,
+        _ if end.is_ascii() => 3,
+        _ => 4,
+    };
+    let characters: Vec<char> = class.chars().collect();
+    class.ends_with(']')
+        && characters
+            .windows(3)
+            .any(|range| range[1] == '-' && range[2] != ']' && kind(range[0]) != kind(range[2]))
+}
+
+/// A glob with `*` in the place of every `?` and every class.
+fn widen(parts: &[Part<'_>]) -> String {
+    let is_one = |part: &Part<'_>| matches!(part, Part::One | Part::Class(_));
+    let is_star = |part: &Part<'_>| is_one(part) || matches!(part, Part::Any);
+    // One for several in a row: two would be another thing.
+    let runs = parts.chunk_by(|one, next| is_star(one) && is_star(next));
+    let widened = runs.map(|run| match run.iter().any(is_one) {
+        true => "*".to_owned(),
+        false => run.iter().map(|part| part.folded(Purpose::Deny)).collect(),
+    });
+    widened.collect()
+}
+
+/// A character of which upper and lower case are the same, and so are all its lower cases (`σ` and `ς`).
+fn fold(character: char) -> impl Iterator<Item = char> {
+    // `ẞ` has a lower case but is its own upper case, so it begins with that.
+    character.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
+}
+
+/// A path of which upper and lower case are the same. What is not UTF-8 in it matches no letter.
+struct Folded<'a> {
+    text: Cow<'a, str>,
+    /// Whether the path is ASCII as it is written.
+    is_ascii: bool,
+}
+
+impl<'a> Folded<'a> {
+    fn new(path: &'a [u8]) -> Self {
+        let text = String::from_utf8_lossy(path);
+        let is_ascii = text.is_ascii();
+        let text = match text {
+            text if is_ascii && !text.bytes().any(|byte| byte.is_ascii_uppercase()) => text,
+            text if is_ascii => Cow::Owned(text.to_ascii_lowercase()),
+            text => Cow::Owned(text.chars().flat_map(fold).collect()),
+        };
+        Self { text, is_ascii }
+    }
 }
 
 #[cfg(test)]
@@ -224,6 +350,40 @@ mod tests {
     }
 
     #[test]
+    fn a_character_that_is_not_ascii_is_one_character_whatever_its_case() {
+        for (glob, denied, allowed) in [
+            ("key_[äö].txt", &["key_ä.txt", "KEY_Ö.TXT", "a/key_ö.txt/b"][..], &["key_a.txt", "key.txt"][..]),
+            ("key_[!a].txt", &["key_ä.txt", "key_b.txt"], &["key_a.txt"]),
+            ("secre?.txt", &["secreé.txt", "secret.txt", "SECRE😀.txt", "secre\u{fffd}.txt"], &["secre.txt"]),
+            ("ΟΔΟΣ*", &["ΟΔΟΣΑ.txt", "οδος", "οδοσ.txt", "a/Οδος/b"], &["ΟΔΟ"]),
+            ("*ς", &["ΟΔΟΣ", "οδοσ", "οδος"], &["οδος.txt"]),
+            ("Straße", &["STRASSE", "straße", "STRAẞE"], &["strase"]),
+            ("\u{212a}ey", &["key", "KEY", "\u{212a}ey"], &["ey"]),
+            ("a/??/é", &["a/éé/é", "a/xy/É", "a/ééé/é"], &["a/x/y/é", "a/xyz/e"]),
+            ("[а-я]x", &["жx", "Жx"], &["bx", "x"]),
+            ("[A-z]x", &["_x", "Qx", "qx", "éx"], &["x"]),
+            ("[^]é]x", &["ax", "äx"], &["]x"]),
+            ("{[é],b?}.key", &["é.key", "bé.key", "bb.key"], &["b.key", "c.key"]),
+            ("é\\?*", &["é?", "É?x"], &["éx"]),
+            ("a/?**/é", &["a/b/é", "a/é/é"], &["a/b/c/é"]),
+        ] {
+            let rules = rules(&[glob], &[], &[]);
+            for (paths, expected) in [(denied, true), (allowed, false)] {
+                for path in paths {
+                    assert_eq!(rules.deny(Verb::Read, path.as_bytes()), expected, "{glob} {path}");
+                }
+            }
+        }
+        // What allows is not widened.
+        let rules = rules(&[], &[], &[".git/?", ".vscode/[!é]"]);
+        for (path, expected) in
+            [(".git/a", false), (".git/é", true), (".vscode/a", false), (".vscode/ö", true)]
+        {
+            assert_eq!(rules.deny(Verb::Write, path.as_bytes()), expected, "{path}");
+        }
+    }
+
+    #[test]
     fn names_that_are_not_utf_8_are_covered_by_the_folders_above_them() {
         let rules = rules(&["Secret", "*.key"], &[], &[]);
         for (path, expected) in [
@@ -238,9 +398,19 @@ mod tests {
 
     #[test]
     fn a_glob_that_cannot_match_is_refused() {
-        for glob in ["", "/", "a/../b", "./", "a//b", "[", "a/{b"] {
+        for glob in ["", "/", "a/../b", "./", "a//b", "[", "a/{b", "!a", "./!a/b", "[!", "[A-z"] {
             let error = DenyRules::new(DenyGlobs { read: &[glob.to_owned()], ..DenyGlobs::default() });
             assert_eq!(error.expect_err(glob).glob, glob);
+        }
+    }
+
+    #[test]
+    fn a_name_can_begin_with_an_exclamation_mark() {
+        let rules = rules(&["\\!a", "/!b", "c!"], &[], &[]);
+        for (path, expected) in
+            [("!a", true), ("x/!A", true), ("!b", true), ("c!", true), ("a", false), ("b", false)]
+        {
+            assert_eq!(rules.deny(Verb::Read, path.as_bytes()), expected, "{path}");
         }
     }
 }
