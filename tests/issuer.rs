@@ -615,9 +615,7 @@ fn while_the_issuer_is_slow_or_down_its_keys_are_kept() {
         issuer.set_mood(Mood::Well);
     }
     // An answer that is no set of keys changes nothing either.
-    for nonsense in
-        [json!({}), json!({"keys": []}), json!([]), json!({"keys": [{"kty": "oct", "k": "c2VjcmV0"}]})]
-    {
+    for nonsense in [json!({}), json!({"keys": {}}), json!([]), json!("keys")] {
         issuer.change(|answers| answers.keys = nonsense);
         let before = issuer.asked("/keys");
         wait_until("the keys are fetched again", || {
@@ -628,6 +626,28 @@ fn while_the_issuer_is_slow_or_down_its_keys_are_kept() {
     }
     wait_until("it is said", || server.stderr().contains("cannot be fetched"));
     assert!(server.stderr().contains(&issuer.url()), "{}", server.stderr());
+}
+
+#[test]
+fn a_set_without_a_key_that_can_be_used_ends_all_tokens_until_there_is_one() {
+    let key = Key::es256();
+    for withdrawn in [json!({"keys": []}), json!({"keys": [{"kty": "oct", "k": "c2VjcmV0"}, "nonsense"]})] {
+        let issuer = Issuer::new(keys([("ec", &key)]));
+        issuer.change(|answers| answers.cache_control = "max-age=1".into());
+        let server = issuer.start();
+        let token = key.token(&json!({"kid": "ec"}), &issuer.claims());
+        assert_taken(&server, &token);
+        issuer.change(|answers| answers.keys = withdrawn);
+        wait_until("the token is refused", || post(&server, &token).status == 401);
+        post(&server, &token).assert_unauthorized("the token's key is not known");
+        // They stay withdrawn while the issuer is down.
+        issuer.set_mood(Mood::Down);
+        assert_eq!(post(&server, &token).status, 401);
+        wait_until("it is said", || server.stderr().contains("has no key for RS256 or ES256"));
+        issuer.set_mood(Mood::Well);
+        issuer.change(|answers| answers.keys = keys([("ec", &key)]));
+        wait_until("the key is known again", || post(&server, &token).status == 200);
+    }
 }
 
 #[test]

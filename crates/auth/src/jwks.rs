@@ -32,21 +32,24 @@ pub enum JwksError {
     /// It is not JSON, or has no `keys`.
     #[error("it is not a JSON Web Key Set")]
     NotASet,
-    /// None of its keys can be used.
-    #[error("it has no key for RS256 or ES256")]
-    NoUsableKey,
 }
 
 impl KeySet {
-    /// Reads a set. Keys that are for something else are left out.
+    /// Reads a set. Keys that are for something else are left out. A set without any key that can be used is a set, too:
+    /// the issuer has withdrawn its keys.
     pub fn parse(text: &[u8]) -> Result<Self, JwksError> {
         #[derive(Deserialize)]
         struct Written {
             keys: Vec<Value>,
         }
         let Written { keys } = serde_json::from_slice(text).map_err(|_| JwksError::NotASet)?;
-        let keys: Vec<_> = keys.into_iter().take(MOST_KEYS).filter_map(PublicKey::read).collect();
-        if keys.is_empty() { Err(JwksError::NoUsableKey) } else { Ok(Self { keys }) }
+        let keys = keys.into_iter().take(MOST_KEYS).filter_map(PublicKey::read).collect();
+        Ok(Self { keys })
+    }
+
+    /// Whether no key can be used, so that no token is valid.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
     }
 
     /// The key of an id. A token without a key id can only mean the one key that there is for its algorithm.

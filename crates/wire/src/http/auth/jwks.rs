@@ -2,7 +2,8 @@
 //!
 //! The keys are fetched when the first token comes, again when their time is over, and when a token names a key that is
 //! not known: servers rotate their keys. All of that happens at a bounded rate, whatever tokens come. While the
-//! authorization server is down, the keys that there are stay.
+//! authorization server is down, or answers with something that is no set of keys, the keys that there are stay. A set
+//! without a key that can be used ends all tokens.
 
 use std::{
     sync::Arc,
@@ -208,6 +209,12 @@ impl Shared {
         self.keys.lock().last_attempt = Some(Instant::now());
         match fetched {
             Ok((keys, max_age)) => {
+                if keys.is_empty() {
+                    (self.warn)(&format!(
+                        "{} has no key for RS256 or ES256 any more: no token is accepted",
+                        self.issuer
+                    ));
+                }
                 let mut held = self.keys.lock();
                 held.keys = Some(Arc::new(keys));
                 held.generation += 1;
