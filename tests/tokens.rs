@@ -652,6 +652,24 @@ fn without_a_secret_that_can_be_used_no_token_is_taken_until_there_is_one() {
 }
 
 #[test]
+fn a_secret_that_others_can_read_meanwhile_is_not_used_any_more() {
+    for (name, expected) in [("secret", "could make tokens"), ("revoked", "could take tokens off the list")] {
+        let server = start();
+        let token = server.mint("me", []);
+        assert_eq!(token_command(&server.state(), &["revoke", &server.mint("other", [])], "").0, Some(0));
+        assert!(is_taken(&server, &token));
+        let file = server.state().join(name);
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("a mode");
+        assert_within_a_second("no token is taken", || !is_taken(&server, &token));
+        crate::support::wait_until("it is said", || server.stderr().contains(expected));
+        let said = server.stderr();
+        assert_eq!(said.contains("could make tokens"), name == "secret", "{said}");
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("a mode");
+        assert_within_a_second("tokens are taken again", || is_taken(&server, &token));
+    }
+}
+
+#[test]
 fn auth_local_is_the_default_and_scopes_of_the_server_are_refused_with_it() {
     let server = Setup::fixtures().args(["--http", "127.0.0.1:0"]).start();
     assert_eq!(server.connect().post("/rpc", &echo()).status, 401);

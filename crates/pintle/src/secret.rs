@@ -51,6 +51,12 @@ pub enum SecretFileError {
         file.display()
     )]
     Readable { file: PathBuf, mode: u32 },
+    #[error(
+        "{} can be read or changed by others (mode {mode:03o}), who could take tokens off the list; look whether all \
+         revoked tokens are in it, then `chmod 600`",
+        file.display()
+    )]
+    RevokedReadable { file: PathBuf, mode: u32 },
     #[error("{} is too large", .0.display())]
     TooLarge(PathBuf),
     #[error("{} is not a secret ({error}); `pintle token rotate` creates a new one", file.display())]
@@ -61,9 +67,9 @@ pub enum SecretFileError {
 #[derive(Clone, Debug)]
 pub struct SecretFolder(PathBuf);
 
-/// What a file was when it was read. It changes when the file does.
+/// What a file was when it was read. It changes when the file does, and when its mode or owner does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileStamp(Option<(u64, u64, i64, i64)>);
+pub struct FileStamp(Option<[i128; 8]>);
 
 impl SecretFolder {
     /// The secret of a state folder.
@@ -123,7 +129,11 @@ impl SecretFolder {
 
     /// The ids of the tokens that were revoked.
     pub fn revoked(&self) -> Result<HashSet<String>, SecretFileError> {
-        let text = read_private(&self.path(REVOKED))?.unwrap_or_default();
+        let text = read_private(&self.path(REVOKED)).map_err(|error| match error {
+            SecretFileError::Readable { file, mode } => SecretFileError::RevokedReadable { file, mode },
+            error => error,
+        })?;
+        let text = text.unwrap_or_default();
         Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
     }
 
@@ -141,7 +151,18 @@ impl SecretFolder {
     pub fn stamps(&self) -> [FileStamp; 2] {
         [SECRET, REVOKED].map(|name| {
             let about = std::fs::symlink_metadata(self.path(name)).ok();
-            FileStamp(about.map(|about| (about.ino(), about.size(), about.mtime(), about.mtime_nsec())))
+            FileStamp(about.map(|about| {
+                [
+                    about.ino().into(),
+                    about.size().into(),
+                    about.mode().into(),
+                    about.uid().into(),
+                    about.mtime().into(),
+                    about.mtime_nsec().into(),
+                    about.ctime().into(),
+                    about.ctime_nsec().into(),
+                ]
+            }))
         })
     }
 
