@@ -252,6 +252,27 @@ fn what_is_denied_is_not_listed_found_counted_or_completed() {
 }
 
 #[test]
+fn a_problem_with_git_names_no_file_to_whom_some_are_denied() {
+    let problem = |setup: Setup| {
+        let root = setup.path("root");
+        fs::create_dir_all(root.join(".git/objects")).expect("a folder");
+        fs::create_dir_all(root.join(".git/refs/heads")).expect("a folder");
+        fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").expect("writes");
+        fs::create_dir_all(root.join("vault")).expect("a folder");
+        let ignored = fs::File::create(root.join("vault/.gitignore")).expect("a file");
+        ignored.set_len(64 << 20).expect("a size");
+        let mut server = setup.start();
+        server.result("workspace_status", json!({}))["gitProblem"].clone()
+    };
+    let named = problem(Setup::new());
+    assert!(named.as_str().is_some_and(|text| text.contains("vault/.gitignore")), "{named}");
+    for setup in [setup(), Setup::new().args(["--scope", "read:/.git/", "--scope", "read:/vault/x"])] {
+        let hidden = problem(setup);
+        assert!(hidden.as_str().is_some_and(|text| !text.contains("vault")), "{hidden}");
+    }
+}
+
+#[test]
 fn what_is_executed_later_is_not_written_unless_it_is_allowed() {
     let targets = [
         ".git/hooks/pre-commit",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bstr::ByteSlice;
-use pintle_contract::{Annotations, Fault, Permission, Permissions, WorkspacePath};
+use pintle_contract::{Access, Annotations, Fault, Permission, Permissions, Verb, WorkspacePath};
 use pintle_git::GitStatus;
 use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
@@ -104,10 +104,10 @@ fn status<S: SearchReporter>(
     let admits = |path: &[u8]| permissions.may_read_bytes(path);
     let (git, git_problem) = match pintle_git::status_of(&config.root, &admits, &|| call.has_ended()) {
         Ok(status) => (status.map(|status| git_report(status, permissions)), None),
-        // The message may name files out of the caller's scope.
-        Err(problem) if permissions.may_read_bytes(GIT_HEAD) => (None, Some(problem.to_string())),
+        // The message may name files that the caller may not read, because of its scopes or of a deny rule.
+        Err(problem) if may_read_every_file(permissions) => (None, Some(problem.to_string())),
         Err(_) => {
-            let reason = "there is a repository, but its state is not available; a caller that may read the root can see why";
+            let reason = "there is a repository, but its state is not available; a caller that may read everything can see why, and so can `git status`";
             (None, Some(reason.to_owned()))
         }
     };
@@ -120,6 +120,12 @@ fn status<S: SearchReporter>(
         bindings: config.bindings.iter().filter(|binding| may_know(permissions, binding)).cloned().collect(),
         limits: config.limits,
     })
+}
+
+/// Whether no scope and no deny rule keeps any file from the caller.
+fn may_read_every_file(permissions: &Permissions) -> bool {
+    let root = WorkspacePath::root();
+    permissions.may_read_all_in(&root) && permissions.check(&Access::Tree(Verb::Read, root)).is_ok()
 }
 
 /// A caller that may read this file may see which commit and branch are checked out.
