@@ -159,6 +159,29 @@ fn each_decision_is_one_line_with_its_paths_and_no_other_argument() {
 }
 
 #[test]
+fn a_refusal_behind_a_link_is_a_second_line_that_says_what_is_missing() {
+    let audited = Audited::new();
+    let setup = audited.setup();
+    std::os::unix::fs::symlink("../a.txt", setup.path("root/docs/link")).expect("linked");
+    let mut server = setup.with_local_tokens().start();
+    let mut client = audited.client(&server, "bob", ["read:/docs"]);
+    assert_eq!(read(&mut client, "docs/b.txt").status, 200);
+    assert!(read(&mut client, "docs/link").body.contains("read:/a.txt"));
+    end(&mut server);
+    let lines: Vec<Value> =
+        audited.lines().iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told = lines
+        .iter()
+        .map(|line| (line["paths"][0].as_str(), line["decision"].as_str(), line["missing"].as_str()));
+    let expected = [
+        (Some("/docs/b.txt"), Some("allow"), None),
+        (Some("/docs/link"), Some("allow"), None),
+        (Some("/docs/link"), Some("deny"), Some("read:/a.txt")),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn decisions_on_standard_input_are_audited_too() {
     let audited = Audited::new();
     let mut server = audited.setup().args(["--scope", "read:/docs/"]).start();

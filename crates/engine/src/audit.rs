@@ -22,6 +22,16 @@ impl Engine {
         decided
     }
 
+    /// Records that a call was refused only when its files were opened, because a link leads to what the caller may not
+    /// use. Its first decision was to allow it, and the call was not made, so nothing depends on this record.
+    pub(crate) fn note_refusal(&self, caller: &Caller, tool: &str, accesses: &[Access], fault: &Fault) {
+        if fault.code == ErrorCode::Forbidden
+            && let Some(audit) = &self.audit
+        {
+            let _ = audit.record(self.decision(caller, tool, accesses, Some(fault)));
+        }
+    }
+
     /// What is recorded of a decision: who, what, on which paths. No other argument of the call.
     fn decision(
         &self,

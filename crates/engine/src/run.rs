@@ -3,7 +3,7 @@
 use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use pintle_contract::{Element, ErrorCode, Fault, Fingerprint, Permission, Stage, fingerprint};
+use pintle_contract::{Access, Element, ErrorCode, Fault, Fingerprint, Permission, Stage, fingerprint};
 use pintle_schema::Mismatch;
 use pintle_tool::{
     Answer, CallContext, CallParts, Caller, Cancel, LARGE, Prepared, Progress, block_in_place_if,
@@ -123,8 +123,8 @@ impl Engine {
             let key = Key { caller: caller.identity_and_scopes().into(), key: key.as_str().into() };
             (key, fingerprint(&json!([tool.id, arguments])))
         });
-        let work = match self.prepare(tool, arguments, &caller) {
-            Ok(work) => work,
+        let (work, accesses) = match self.prepare(tool, arguments, &caller) {
+            Ok(prepared) => prepared,
             Err(fault) => return Reply::fault(fault),
         };
         drop(turn);
@@ -149,8 +149,11 @@ impl Engine {
         let name = &tool.tool.definition().name;
         let progress = Progress::new(call.progress, record.meta.progress_token.as_ref(), name);
         let (reread, reply_factor) = (repairs.reread, call.reply_factor);
-        let run = Run { work, caller, progress, reread, reply_factor, deadline };
+        let run = Run { work, caller: Arc::clone(&caller), progress, reread, reply_factor, deadline };
         let reply = self.run(tool, run, cancel).await;
+        if let Outcome::Fault(fault) = &reply.outcome {
+            self.note_refusal(&caller, name, &accesses, fault);
+        }
         // What really happened is kept for the key, also when a late cancel hides it from this reply.
         if let Some(ticket) = ticket {
             ticket.finish(&reply.outcome);
@@ -159,11 +162,16 @@ impl Engine {
     }
 
     /// Steps 4 and 5: checks that the caller has the permissions that the tool declares, and reads the arguments.
-    fn prepare<'a>(&self, tool: &'a Entry, arguments: Value, caller: &Caller) -> Result<Prepared<'a>, Fault> {
+    fn prepare<'a>(
+        &self,
+        tool: &'a Entry,
+        arguments: Value,
+        caller: &Caller,
+    ) -> Result<(Prepared<'a>, Vec<Access>), Fault> {
         let accesses = tool.tool.accesses(&arguments).map_err(|fault| fault.at(Stage::Arguments))?;
         let authorized = self.authorize(caller, &tool.tool.definition().name, &accesses);
         authorized.map_err(|fault| name_elements(fault, tool.tool.permissions(), &arguments, caller))?;
-        tool.tool.prepare(arguments)
+        Ok((tool.tool.prepare(arguments)?, accesses))
     }
 
     /// The reply of an outcome that is there already.
