@@ -124,7 +124,7 @@ pub(crate) async fn authenticate(
             return Err(reason.reject(state.unopened(request.extensions(), 0)).await);
         }
     };
-    request.extensions_mut().insert(Authenticated(Arc::clone(&caller)));
+    request.extensions_mut().insert(Authenticated(caller));
     let mut response = next.run(request).await;
     challenge::add_missing_scope(&mut response, state.authentication.source());
     Ok(response)
