@@ -43,7 +43,7 @@ pub struct Engine {
     pub(crate) recent_callers: Arc<RecentCallers>,
     pub(crate) budget: ReplyBudget,
     pub(crate) idempotency: IdempotencyStore,
-    clock: Clock,
+    pub(crate) clock: Arc<Clock>,
     pub(crate) log: CallLog,
     /// Where permissions are recorded, if they are.
     pub(crate) audit: Option<Arc<dyn AuditSink>>,
@@ -74,7 +74,7 @@ impl Engine {
             recent_callers,
             budget: ReplyBudget::new(options.reply_memory, options.reply_patience),
             idempotency: IdempotencyStore::default(),
-            clock: Clock::new(options.deterministic),
+            clock: Arc::new(Clock::new(options.deterministic)),
             metrics: Metrics::new(),
             log,
             audit: None,

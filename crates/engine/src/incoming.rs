@@ -276,6 +276,7 @@ impl Incoming {
             let Admitted { slot, .. } = engine.queries.admit(caller.identity(), &cancel, None).await?;
             let context = CallContext::new(CallParts {
                 caller,
+                authorizer: None,
                 ended,
                 progress: Progress::silent(),
                 cancel: Arc::clone(&cancel),

@@ -3,10 +3,10 @@
 use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use pintle_contract::{Access, Element, ErrorCode, Fault, Fingerprint, Permission, Stage, fingerprint};
+use pintle_contract::{Element, ErrorCode, Fault, Fingerprint, Permission, Stage, fingerprint};
 use pintle_schema::Mismatch;
 use pintle_tool::{
-    Answer, CallContext, CallParts, Caller, Cancel, LARGE, Prepared, Progress, block_in_place_if,
+    Answer, Authorizer, CallContext, CallParts, Caller, Cancel, LARGE, Prepared, Progress, block_in_place_if,
     result_too_large,
 };
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::{
     admission::Admitted,
+    audit::CallAuthorizer,
     budget::Reservation,
     catalogue::Entry,
     engine::Engine,
@@ -30,6 +31,7 @@ use crate::{
 struct Run<'a> {
     work: Prepared<'a>,
     caller: Arc<Caller>,
+    authorizer: Arc<CallAuthorizer>,
     progress: Progress,
     reread: Vec<(String, String)>,
     reply_factor: usize,
@@ -99,7 +101,7 @@ impl Engine {
     /// Steps 4 to 9.
     async fn call_tool(
         &self,
-        tool: &Entry,
+        tool: &Arc<Entry>,
         mut arguments: Value,
         call: Call,
         caller: Arc<Caller>,
@@ -123,8 +125,9 @@ impl Engine {
             let key = Key { caller: caller.identity_and_scopes().into(), key: key.as_str().into() };
             (key, fingerprint(&json!([tool.id, arguments])))
         });
-        let (work, accesses) = match self.prepare(tool, arguments, &caller) {
-            Ok(prepared) => prepared,
+        let authorizer = Arc::new(CallAuthorizer::new(self, &caller, tool));
+        let work = match prepare(tool, arguments, &authorizer) {
+            Ok(work) => work,
             Err(fault) => return Reply::fault(fault),
         };
         drop(turn);
@@ -149,29 +152,24 @@ impl Engine {
         let name = &tool.tool.definition().name;
         let progress = Progress::new(call.progress, record.meta.progress_token.as_ref(), name);
         let (reread, reply_factor) = (repairs.reread, call.reply_factor);
-        let run = Run { work, caller: Arc::clone(&caller), progress, reread, reply_factor, deadline };
+        let run = Run {
+            work,
+            caller,
+            authorizer: Arc::clone(&authorizer),
+            progress,
+            reread,
+            reply_factor,
+            deadline,
+        };
         let reply = self.run(tool, run, cancel).await;
         if let Outcome::Fault(fault) = &reply.outcome {
-            self.note_refusal(&caller, name, &accesses, fault);
+            authorizer.note_refusal(fault);
         }
         // What really happened is kept for the key, also when a late cancel hides it from this reply.
         if let Some(ticket) = ticket {
             ticket.finish(&reply.outcome);
         }
         reply
-    }
-
-    /// Steps 4 and 5: checks that the caller has the permissions that the tool declares, and reads the arguments.
-    fn prepare<'a>(
-        &self,
-        tool: &'a Entry,
-        arguments: Value,
-        caller: &Caller,
-    ) -> Result<(Prepared<'a>, Vec<Access>), Fault> {
-        let accesses = tool.tool.accesses(&arguments).map_err(|fault| fault.at(Stage::Arguments))?;
-        let authorized = self.authorize(caller, &tool.tool.definition().name, &accesses);
-        authorized.map_err(|fault| name_elements(fault, tool.tool.permissions(), &arguments, caller))?;
-        Ok((tool.tool.prepare(arguments)?, accesses))
     }
 
     /// The reply of an outcome that is there already.
@@ -198,7 +196,7 @@ impl Engine {
     /// Steps 7 to 9: waits for a slot, runs the tool and checks what it gives. The deadline is for all of
     /// it: a caller is not kept waiting by those before it either.
     async fn run(&self, tool: &Entry, run: Run<'_>, cancel: &Arc<Cancel>) -> Reply {
-        let Run { work, caller, progress, reread, reply_factor, deadline } = run;
+        let Run { work, caller, authorizer, progress, reread, reply_factor, deadline } = run;
         let ended = cancel.token().child_token();
         let _ends_with_this_call = ended.clone().drop_guard();
         let work = async {
@@ -207,6 +205,7 @@ impl Engine {
                 admission.admit(caller.identity(), cancel, tool.tool.turn()).await?;
             let context = CallContext::new(CallParts {
                 caller,
+                authorizer: Some(authorizer),
                 ended,
                 progress: progress.clone(),
                 cancel: Arc::clone(cancel),
@@ -260,6 +259,19 @@ impl Engine {
         }
         Ok(size)
     }
+}
+
+/// Steps 4 and 5: checks that the caller has the permissions that the tool declares, and reads the arguments.
+fn prepare<'a>(
+    tool: &'a Entry,
+    arguments: Value,
+    authorizer: &CallAuthorizer,
+) -> Result<Prepared<'a>, Fault> {
+    let accesses = tool.tool.accesses(&arguments).map_err(|fault| fault.at(Stage::Arguments))?;
+    authorizer
+        .authorize(&accesses)
+        .map_err(|fault| name_elements(fault, tool.tool.permissions(), &arguments, authorizer.caller()))?;
+    tool.tool.prepare(arguments)
 }
 
 /// Step 4: checks the arguments, after converting those that are not as the schema wants them where that may be done.

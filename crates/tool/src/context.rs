@@ -133,6 +133,12 @@ fn forbidden(message: String) -> Fault {
     Fault::new(ErrorCode::Forbidden, message).at(Stage::Authorize)
 }
 
+/// Decides whether a call may do something, and records the decision.
+pub trait Authorizer: Send + Sync {
+    /// Refuses what the caller may not do.
+    fn authorize(&self, accesses: &[Access]) -> Result<(), Fault>;
+}
+
 /// The context of one call. Cheap to clone; the call's slot is released when the last clone is dropped.
 #[derive(Clone)]
 pub struct CallContext {
@@ -143,6 +149,8 @@ pub struct CallContext {
 pub struct CallParts {
     /// Who is calling.
     pub caller: Arc<Caller>,
+    /// Decides about accesses that are only known while the call runs. None: the caller's permissions alone decide.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
     /// Fires when the call is cancelled, past its deadline or answered: all remaining work can stop.
     pub ended: CancellationToken,
     /// Where progress goes.
@@ -177,6 +185,7 @@ impl CallContext {
     pub fn detached(caller: Caller) -> Self {
         Self::new(CallParts {
             caller: Arc::new(caller),
+            authorizer: None,
             ended: CancellationToken::new(),
             progress: Progress::silent(),
             cancel: Arc::default(),
@@ -199,6 +208,15 @@ impl CallContext {
     /// The caller.
     pub fn caller(&self) -> &Caller {
         &self.parts.caller
+    }
+
+    /// Refuses what the caller may not do, as the server does before the call for what its arguments name. For paths that
+    /// are not in the arguments, because the tool has to look for them.
+    pub fn authorize(&self, accesses: &[Access]) -> Result<(), Fault> {
+        match &self.parts.authorizer {
+            Some(authorizer) => authorizer.authorize(accesses),
+            None => self.caller().require_all(accesses),
+        }
     }
 
     /// Reports progress to the caller.
