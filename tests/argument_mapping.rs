@@ -38,6 +38,7 @@ fn cases() -> Vec<Case> {
     let lamp = json!({"name": "a", "watts": 5});
     let publish = json!({"asset": lamp, "schema": "lamp"});
     let query = json!({"query": "two"});
+    let substitute = json!({"query": "two", "replacement": "2", "dry_run": true});
     let mut cases = vec![
         case("diff_assets", "base", [json!({}), json!({"a": 1})], json!({"new": {}})),
         case("diff_assets", "new", [json!({}), json!({"a": 1})], json!({"base": {}})),
@@ -81,6 +82,25 @@ fn cases() -> Vec<Case> {
         case("show_file", "path", [json!("a.txt"), json!("src/main.rs")], json!({})),
         case("show_file", "lines", [absent.clone(), json!([2, 3])], json!({"path": "a.txt"})),
         case("show_file", "outline", [absent.clone(), json!(true)], json!({"path": "src/main.rs"})),
+        case("text.substitute", "query", [json!("two"), json!("three")], substitute.clone()),
+        case("text.substitute", "replacement", [json!("2"), json!("zwei")], substitute.clone()),
+        case(
+            "text.substitute",
+            "match",
+            [absent.clone(), json!("regex")],
+            json!({"query": "t.o", "replacement": "2", "dry_run": true}),
+        ),
+        case("text.substitute", "case", [absent.clone(), json!("insensitive")], substitute.clone()),
+        case("text.substitute", "word", [absent.clone(), json!(true)], substitute.clone()),
+        case("text.substitute", "path", [absent.clone(), json!("*.rs")], substitute.clone()),
+        case("text.substitute", "lang", [absent.clone(), json!("rust")], substitute.clone()),
+        case("text.substitute", "expect", [absent.clone(), json!(7)], substitute.clone()),
+        case(
+            "text.substitute",
+            "dry_run",
+            [json!(true), json!(false)],
+            json!({"query": "three", "replacement": "3", "expect": 1}),
+        ),
         case("text.read", "path", [json!("a.txt"), json!("src/main.rs")], json!({})),
         case("text.read", "lines", [absent, json!([2, 3])], json!({"path": "a.txt"})),
         case("validate_asset", "asset", [lamp.clone(), json!({})], json!({"schema": "lamp"})),

@@ -47,6 +47,7 @@ fn tools_lists_every_tool_for_people_and_programs() {
         "text.insert",
         "text.read",
         "text.replace",
+        "text.substitute",
         "validate_asset",
         "workspace_status",
     ];

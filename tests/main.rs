@@ -1,5 +1,6 @@
 //! What Pintle promises, tested from outside: every test starts the real binary and talks to it.
 
+mod substitute;
 mod support;
 
 mod argument_mapping;

@@ -50,6 +50,8 @@ enum Needs {
     Paths(&'static str, &'static [&'static str]),
     /// To write everything.
     WriteAll,
+    /// To write this path, if the caller may read it: otherwise it is not found.
+    WriteWhatIsFound(&'static str),
     /// A scope of its own.
     Named(&'static str),
 }
@@ -97,6 +99,11 @@ fn calls() -> Vec<(&'static str, Value, Needs)> {
             "text.replace",
             json!({"path": path, "hash": WRONG_HASH, "lines": [1, 0], "old": "needle", "new": "x"}),
             WRITE,
+        ),
+        (
+            "text.substitute",
+            json!({"query": "needle", "replacement": "x", "path": "/docs/a.txt", "dry_run": true}),
+            Needs::WriteWhatIsFound("/docs/a.txt"),
         ),
         ("validate_asset", json!({"asset": {}, "schema": "lamp"}), Needs::Nothing),
         ("workspace_status", json!({}), Needs::Nothing),
@@ -166,6 +173,9 @@ impl Kind {
         match needs {
             Needs::Nothing => None,
             Needs::WriteAll => (self.scope != "write:/").then(|| "write:/".to_owned()),
+            Needs::WriteWhatIsFound(path) => {
+                (self.may_read && !self.may_write).then(|| format!("write:{path}"))
+            }
             Needs::Named(name) => {
                 (!self.scope.split(' ').any(|scope| scope == name)).then(|| name.to_owned())
             }

@@ -30,7 +30,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
 }
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "file_create",
     "file_list",
     "file_move",
@@ -41,6 +41,7 @@ const FILES: [&str; 10] = [
     "text_insert",
     "text_read",
     "text_replace",
+    "text_substitute",
 ];
 const SEARCH: [&str; 3] = ["index_build", "index_status", "search"];
 const ALWAYS: [&str; 3] = ["check_status", "show_file", "workspace_status"];
@@ -97,7 +98,7 @@ fn assets_are_listed_when_there_is_something_to_work_on_and_can_always_be_called
     let frame = server.call("tools/call", json!({"name": "list_schemas", "arguments": {}}));
     assert_eq!(frame["result"]["structuredContent"]["ok"], json!(true), "{frame}");
     let all = server.result("mcp.discover", json!({}));
-    assert_eq!(all["tools"].as_array().map(Vec::len), Some(23));
+    assert_eq!(all["tools"].as_array().map(Vec::len), Some(24));
     server.finish();
     let complete = sorted(&[&FILES, &SEARCH, &ALWAYS, &ASSETS]);
     assert_eq!(names(&listed(Setup::assets())), complete);
@@ -150,7 +151,7 @@ fn tools_that_the_scopes_can_never_use_are_not_listed() {
 fn hints_say_what_a_tool_may_do_and_which_are_always_needed() {
     let tools = listed(Setup::assets());
     let of = |name: &str| tools.iter().find(|tool| tool["name"] == name).expect("a tool");
-    for name in ["text_edit", "text_replace", "file_move", "file_remove"] {
+    for name in ["text_edit", "text_replace", "text_substitute", "file_move", "file_remove"] {
         assert_eq!(of(name)["annotations"]["destructiveHint"], json!(true), "{name}");
     }
     for name in ["file_create", "text_append", "text_insert"] {

@@ -27,6 +27,22 @@ const TABLE: &[Meant] = &[
     meant("query", &["regex", "regexp"], " with `match`: \"regex\""),
     meant("query", &["pattern"], ", with `match`: \"regex\" where it is an expression"),
     meant("query", &["q", "text", "term", "needle"], ""),
+    Meant {
+        beside: "replacement",
+        argument: "query",
+        written: &["old", "old_string", "old_str", "old_text", "search", "find", "from"],
+        how: "",
+    },
+    meant(
+        "replacement",
+        &["new", "new_string", "new_str", "new_text", "replace", "with", "to", "replace_with"],
+        "",
+    ),
+    meant(
+        "expect",
+        &["expected", "count", "expected_count", "expected_matches", "expected_replacements"],
+        "",
+    ),
     meant("glob", &["pattern", "include", "globs"], ""),
     Meant {
         beside: "query",
@@ -114,6 +130,7 @@ mod tests {
         let replace = ["path", "hash", "lines", "old", "new"];
         let create = ["path", "content", "encoding"];
         let edit = ["path", "hash", "lines", "old", "new", "all", "within", "line", "anchor", "content"];
+        let substitute = ["query", "match", "replacement", "path", "expect", "dry_run"];
         for (known, written, expected) in [
             (&search[..], "pattern", "query"),
             (&search, "regex", "query"),
@@ -138,6 +155,13 @@ mod tests {
             (&list, "directory", "path"),
             (&list, "dir", "path"),
             (&replace, "filename", "path"),
+            (&substitute, "old_string", "query"),
+            (&substitute, "pattern", "query"),
+            (&substitute, "newText", "replacement"),
+            (&substitute, "with", "replacement"),
+            (&substitute, "glob", "path"),
+            (&substitute, "expectedCount", "expect"),
+            (&substitute, "dryRun", "dry_run"),
             (&replace, "old_string", "old"),
             (&replace, "old_str", "old"),
             (&replace, "new_string", "new"),

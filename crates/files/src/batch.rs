@@ -2,18 +2,19 @@
 
 mod problems;
 
-use pintle_contract::{Fault, WorkspacePath};
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::cell::Cell;
 
-use self::problems::{Problems, not_undone};
+use pintle_contract::{Fault, WorkspacePath};
+
+use self::problems::Problems;
 use crate::{
     diff::{self, FileDiff},
     files::{self, Files},
-    hash::{Hash, Tag},
+    hash::Tag,
     planning::Planning,
     store::{ChangeKind, ChangeSetError, FileChange, Store, StoreError, Terms},
     text::Change,
+    together::{Done, EditedFile, change_together, not_undone},
 };
 
 /// One edit of a batch.
@@ -23,26 +24,6 @@ pub(crate) struct BatchEntry {
     pub(crate) change: Change,
     /// What the caller wrote for `lines`, if it was `"3-7"`.
     pub(crate) written: Option<String>,
-}
-
-/// A file that a batch has changed, or would change.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct EditedFile {
-    /// Its path.
-    path: String,
-    /// Its hash after the edits; the next edit takes it.
-    hash: String,
-    /// How many lines it has then.
-    total_lines: u64,
-    /// How many places of it are changed.
-    changes: u64,
-}
-
-/// What a batch has done, or would do.
-pub(crate) struct Done {
-    pub(crate) files: Vec<EditedFile>,
-    pub(crate) diff: String,
 }
 
 /// A file of a batch, by its resolved path.
@@ -74,25 +55,23 @@ pub(crate) fn edit_files(
     entries: &[BatchEntry],
     dry_run: bool,
 ) -> Result<Done, Fault> {
-    let mut problems = Problems::new(entries);
+    let (mut problems, inserted) = (Problems::new(entries), Cell::new(0));
     let groups = group(files, store, terms, entries, &mut problems);
     let batch: Vec<BatchFile<'_>> =
         groups.into_iter().filter_map(|group| batch_file(group, entries, &mut problems)).collect();
     let mut plannings: Vec<Option<Planning<'_>>> = batch
         .iter()
         .map(|file| match &file.kind {
-            Kind::Edit { expected, changes } => Some(Planning::new(&file.path, changes, expected, true)),
+            Kind::Edit { expected, changes } => {
+                Some(Planning::new(&file.path, changes, expected, &inserted, true))
+            }
             Kind::Create(_) => None,
         })
         .collect();
     // With something wrong already, the other files are only checked, so that all of it is reported.
     let only_checks = dry_run || !problems.is_empty();
-    let changed = match (batch.as_slice(), only_checks) {
-        ([], _) => Ok(Vec::new()),
-        ([file], false) => change_one(store, terms, file, plannings[0].as_mut())
-            .map_err(|error| ChangeSetError::Files(vec![(0, error)])),
-        (several, only_checks) => change_several(store, terms, several, &mut plannings, only_checks),
-    };
+    let changes = changes(&batch, &mut plannings, terms.has_ended);
+    let changed = change_together(store, terms, changes, &mut || Ok(()), only_checks);
     let hashes = match changed {
         Ok(hashes) if problems.is_empty() => hashes,
         Ok(_) => return Err(problems.into_fault()),
@@ -145,45 +124,29 @@ fn outcome(file: &BatchFile<'_>, planning: Option<Planning<'_>>) -> Outcome {
     }
 }
 
-/// Changes the only file of a batch, which needs no journal.
-fn change_one(
-    store: &dyn Store,
-    terms: &Terms<'_>,
-    file: &BatchFile<'_>,
-    planning: Option<&mut Planning<'_>>,
-) -> Result<Vec<Hash>, StoreError> {
-    let hash = match (&file.kind, planning) {
-        (Kind::Edit { expected, .. }, Some(planning)) => {
-            store.swap(&file.path, expected, &mut |source| planning.plan(source, terms.has_ended), terms)
-        }
-        (Kind::Edit { .. }, None) => Err(StoreError::NotFound),
-        (Kind::Create(content), _) => store.create(&file.path, content.as_bytes(), terms),
-    };
-    hash.map(|hash| vec![hash])
-}
-
-fn change_several(
-    store: &dyn Store,
-    terms: &Terms<'_>,
-    batch: &[BatchFile<'_>],
-    plannings: &mut [Option<Planning<'_>>],
-    dry_run: bool,
-) -> Result<Vec<Hash>, ChangeSetError> {
-    let changes = batch.iter().zip(plannings).map(|(file, planning)| {
-        let kind = match (&file.kind, planning) {
-            (Kind::Create(content), _) => ChangeKind::Create(content.as_bytes()),
-            (Kind::Edit { expected, .. }, planning) => ChangeKind::Edit {
+/// The changes of the files of a batch.
+fn changes<'a, 'b>(
+    batch: &'a [BatchFile<'b>],
+    plannings: &'a mut [Option<Planning<'b>>],
+    has_ended: &'a dyn Fn() -> bool,
+) -> Vec<FileChange<'a>>
+where
+    'b: 'a,
+{
+    let change = |(file, planning): (&'a BatchFile<'b>, &'a mut Option<Planning<'b>>)| {
+        let kind = match &file.kind {
+            Kind::Create(content) => ChangeKind::Create(content.as_bytes()),
+            Kind::Edit { expected, .. } => ChangeKind::Edit {
                 expected: expected.clone(),
-                plan: Box::new(|source| match planning.as_mut() {
-                    Some(planning) => planning.plan(source, terms.has_ended),
+                plan: Box::new(move |source| match planning.as_mut() {
+                    Some(planning) => planning.plan(source, has_ended),
                     None => Err(StoreError::NotFound),
                 }),
             },
         };
         FileChange { path: file.path.clone(), kind }
-    });
-    let mut changes: Vec<FileChange<'_>> = changes.collect();
-    store.change_set(&mut changes, dry_run, terms)
+    };
+    batch.iter().zip(plannings).map(change).collect()
 }
 
 /// The entries of one file.
@@ -229,8 +192,7 @@ fn group(
                 None => by_file.push((resolved, group)),
             },
             Err(error) => {
-                let fault = problems::of_path(files, store, terms, &group.path, error);
-                problems.push(group.entries[0], fault);
+                problems.push(group.entries[0], files.fault(error, &group.path, store, terms));
             }
         }
     }

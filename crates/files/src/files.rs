@@ -6,18 +6,23 @@ use pintle_contract::{Access, ErrorCode, Fault, RootName, Verb, WorkspacePath, n
 use pintle_tool::{CallContext, DynTool, Resources};
 
 use crate::{
-    batch::{self, BatchEntry, Done},
+    batch::{self, BatchEntry},
     fault::{fault, target_fault},
     hash::{Hash, Tag},
     resources::ListResources,
     store::{Rules, Source, Store, StoreError, Terms},
-    text, tools,
+    substitution::{self, Substituted, Substitution},
+    text,
+    text_search::TextSearch,
+    together::Done,
+    tools,
 };
 
 /// The files toolset.
 pub struct Files {
     store: Arc<dyn Store>,
     rules: Arc<dyn Rules>,
+    text_search: Box<dyn TextSearch>,
     changed: Box<dyn Fn(&WorkspacePath) + Send + Sync>,
     root_name: RootName,
 }
@@ -36,15 +41,22 @@ pub struct Lines {
 }
 
 impl Files {
-    /// Tools on a store. `changed` is called with each path that a call changed or tried to change, before its reply
+    /// Tools on a store, which find files by their text with `text_search`. `changed` is called with each path that a call changed or tried to change, before its reply
     /// is sent, so that a search index can see the edit.
     pub fn new(
         store: Arc<dyn Store>,
         rules: Arc<dyn Rules>,
+        text_search: impl TextSearch,
         root_name: RootName,
         changed: impl Fn(&WorkspacePath) + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { store, rules, changed: Box::new(changed), root_name })
+        Arc::new(Self {
+            store,
+            rules,
+            text_search: Box::new(text_search),
+            changed: Box::new(changed),
+            root_name,
+        })
     }
 
     /// Reads lines as `text.read` does, with the permissions and deadline of a call.
@@ -104,9 +116,8 @@ impl Files {
                     files.refuse_absolute(path, store, terms)?;
                 }
                 work(store, &paths, terms).map_err(|error| match (error, &paths) {
-                    (StoreError::NotFound, Paths { path, .. }) => files.not_found(path, store, terms),
                     (StoreError::Target(error), Paths { to: Some(to), .. }) => target_fault(*error, to),
-                    (error, Paths { path, .. }) => fault(error, path),
+                    (error, Paths { path, .. }) => files.fault(error, path, store, terms),
                 })
             })
         });
@@ -141,6 +152,22 @@ impl Files {
         let files = Arc::clone(self);
         let done = call.compute(move |call| {
             files.on_terms(call, |store, terms| batch::edit_files(&files, store, terms, &entries, dry_run))
+        });
+        done.await?
+    }
+
+    /// Replaces every match of a query.
+    pub(crate) async fn substitute(
+        self: &Arc<Self>,
+        call: &CallContext,
+        wanted: Substitution,
+    ) -> Result<Substituted, Fault> {
+        let files = Arc::clone(self);
+        let done = call.compute(move |call| {
+            let found = substitution::find(files.text_search.as_ref(), &wanted, call)?;
+            files.on_terms(call, |store, terms| {
+                substitution::substitute(&files, store, terms, &wanted, &found)
+            })
         });
         done.await?
     }
@@ -182,8 +209,22 @@ impl Files {
 }
 
 impl Files {
+    /// The fault for an error at a path.
+    pub(crate) fn fault(
+        &self,
+        error: StoreError,
+        path: &WorkspacePath,
+        store: &dyn Store,
+        terms: &Terms<'_>,
+    ) -> Fault {
+        match error {
+            StoreError::NotFound => self.not_found(path, store, terms),
+            error => fault(error, path),
+        }
+    }
+
     /// The fault for a missing file, with the nearest existing name.
-    pub(crate) fn not_found(&self, path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
+    fn not_found(&self, path: &WorkspacePath, store: &dyn Store, terms: &Terms<'_>) -> Fault {
         let fault = Fault::new(ErrorCode::NotFound, format!("there is nothing at {path}"));
         let base = self.root_name.base();
         let hint = format!("file.list lists a folder; paths are relative to the root, `{base}`");

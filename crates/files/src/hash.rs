@@ -62,6 +62,11 @@ impl Tag {
         (is_length && is_hex).then(|| Self(text.to_ascii_lowercase()))
     }
 
+    /// Names every version, for a change that has another guard than the version.
+    pub fn any() -> Self {
+        Self(String::new())
+    }
+
     /// Whether it names the version with this hash.
     pub fn names(&self, hash: Hash) -> bool {
         hash.to_string().starts_with(&self.0)

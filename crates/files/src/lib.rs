@@ -14,8 +14,11 @@ mod local;
 mod planning;
 mod resources;
 mod store;
+mod substitution;
 mod teach;
 mod text;
+mod text_search;
+mod together;
 mod tools;
 
 pub use files::{Files, Lines};
@@ -26,3 +29,4 @@ pub use store::{
     ChangeKind, ChangeSetError, Entry, FileChange, Kind, NoRules, Plan, Planner, Rules, Source, Splice,
     Store, StoreError, Terms, TreeEntries, TreeFilter,
 };
+pub use text_search::{Case, Groups, LineMatcher, MatchError, MatchingFiles, TextQuery, TextSearch};

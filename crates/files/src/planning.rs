@@ -1,5 +1,7 @@
 //! Plans the edits of one file, and keeps what the store does not pass on: the problems, the number of lines, the diff.
 
+use std::cell::Cell;
+
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 
 use crate::{
@@ -14,6 +16,9 @@ pub(crate) struct Planning<'a> {
     path: &'a WorkspacePath,
     changes: &'a [Change],
     expected: &'a Tag,
+    /// How many bytes all edits of the call insert, and how many of them those of this file.
+    inserted_in_all: &'a Cell<u64>,
+    inserted: u64,
     wants_diff: bool,
     /// What was wrong with them, when they were last planned.
     pub(crate) problems: Vec<Problem>,
@@ -26,16 +31,20 @@ pub(crate) struct Planning<'a> {
 }
 
 impl<'a> Planning<'a> {
+    /// Plannings of one call share `inserted_in_all`.
     pub(crate) fn new(
         path: &'a WorkspacePath,
         changes: &'a [Change],
         expected: &'a Tag,
+        inserted_in_all: &'a Cell<u64>,
         wants_diff: bool,
     ) -> Self {
         Self {
             path,
             changes,
             expected,
+            inserted_in_all,
+            inserted: 0,
             wants_diff,
             problems: Vec::new(),
             total_lines: 0,
@@ -44,14 +53,19 @@ impl<'a> Planning<'a> {
         }
     }
 
-    /// Plans the edits for the version that a store has opened.
+    /// Plans the edits for the version that a store has opened. The same edits may be planned more than once.
     pub(crate) fn plan(
         &mut self,
         source: &dyn Source,
         has_ended: &dyn Fn() -> bool,
     ) -> Result<Plan, StoreError> {
         self.problems.clear();
-        let Planned { found, change } = plan(source, self.changes, self.expected, has_ended)?;
+        let elsewhere = self.inserted_in_all.get() - self.inserted;
+        let mut inserted = elsewhere;
+        let planned = plan(source, self.changes, self.expected, &mut inserted, has_ended)?;
+        self.inserted = inserted - elsewhere;
+        self.inserted_in_all.set(inserted);
+        let Planned { found, change } = planned;
         let FileEdit { splices, lines, total_lines, changes } = match change {
             Ok(edit) => edit,
             Err(problems) => {

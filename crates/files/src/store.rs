@@ -51,10 +51,12 @@ pub trait Store: Send + Sync + 'static {
     fn resolve(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<WorkspacePath, StoreError>;
 
     /// Changes several files, all or none of them, and returns their new hashes in the same order. Each change has a
-    /// file of its own, by its resolved path. With `dry_run` everything is checked and nothing is changed.
+    /// file of its own, by its resolved path. `accept` is called when all of them are planned and nothing is written yet, and
+    /// can refuse them together. With `dry_run` everything is checked and nothing is changed.
     fn change_set(
         &self,
         changes: &mut [FileChange<'_>],
+        accept: &mut dyn FnMut() -> Result<(), Fault>,
         dry_run: bool,
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError>;

@@ -87,6 +87,23 @@ pub(crate) fn too_much_new(bytes: u64, most: u64) -> Fault {
         .details(json!({"reason": "too_large", "bytes": bytes, "limit": most}))
 }
 
+/// A line in which looking for an expression could take so long that nobody could cancel it.
+pub(crate) fn long_line(bytes: usize, most: usize) -> Fault {
+    let message = format!(
+        "a line has {bytes} bytes; matches of an expression, or of whole words, are replaced in lines of at most {most}"
+    );
+    Fault::new(ErrorCode::InvalidRequest, message).hint("use a literal query, or leave the file out")
+}
+
+/// A match that does not consist of whole characters.
+pub(crate) fn within_character() -> Fault {
+    Fault::new(
+        ErrorCode::InvalidRequest,
+        "a match begins or ends within a character, so the rest would not be UTF-8 text",
+    )
+    .hint("let the expression match whole characters, without `(?-u)` and without the empty text")
+}
+
 /// The fault for an edit that changes what another edit of the same call changes.
 pub(crate) fn overlap(lines: &Range<u64>, other: &Range<u64>) -> Fault {
     let shown = |lines: &Range<u64>| match lines.end.saturating_sub(lines.start) {

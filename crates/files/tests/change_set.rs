@@ -123,7 +123,7 @@ fn change_all(store: &LocalFolder) -> Result<Vec<Hash>, ChangeSetError> {
     }
     changes.insert(2, create("sub/created", "new\n"));
     changes.push(create("new/folders/created", "new\n"));
-    with_terms(|terms| store.change_set(&mut changes, false, terms))
+    with_terms(|terms| store.change_set(&mut changes, &mut || Ok(()), false, terms))
 }
 
 /// The two states that there may be.
@@ -253,7 +253,8 @@ fn a_cancelled_change_set_changes_nothing() {
     let world = World::new(&std::env::temp_dir());
     let before = world.content();
     let mut changes = [edit("a", "old a\n", "x"), edit("b", "old b\n", "x"), create("new/file", "x")];
-    let result = with_commit(&|| false, |terms| world.store().change_set(&mut changes, false, terms));
+    let result =
+        with_commit(&|| false, |terms| world.store().change_set(&mut changes, &mut || Ok(()), false, terms));
     assert!(matches!(result, Err(ChangeSetError::Whole(StoreError::Ended))), "{result:?}");
     assert_eq!((world.content(), world.journals_left()), (before, 0));
 }
@@ -267,7 +268,8 @@ fn all_that_is_wrong_is_reported_and_nothing_is_changed() {
     let before_bad = world.root().join("a");
     let changes = |paths: &[&str]| {
         let mut changes: Vec<_> = paths.iter().map(|path| edit(path, "else", "x")).collect();
-        with_terms(|terms| world.store().change_set(&mut changes, false, terms)).expect_err("is refused")
+        with_terms(|terms| world.store().change_set(&mut changes, &mut || Ok(()), false, terms))
+            .expect_err("is refused")
     };
     let numbers = |error: ChangeSetError| match error {
         ChangeSetError::Files(problems) => problems.into_iter().map(|(number, _)| number).collect::<Vec<_>>(),
@@ -289,10 +291,11 @@ fn a_dry_run_returns_the_hashes_and_changes_nothing() {
     let before = world.content();
     let store = LocalFolder::open(&world.root()).expect("opens");
     let mut changes = [edit("a", "old a\n", "x"), create("new/file", "y")];
-    let hashes = with_terms(|terms| store.change_set(&mut changes, true, terms)).expect("is possible");
+    let hashes =
+        with_terms(|terms| store.change_set(&mut changes, &mut || Ok(()), true, terms)).expect("is possible");
     assert_eq!(hashes, [Hash::of(b"x"), Hash::of(b"y")]);
     assert_eq!(world.content(), before);
-    let refused = with_terms(|terms| store.change_set(&mut changes, false, terms));
+    let refused = with_terms(|terms| store.change_set(&mut changes, &mut || Ok(()), false, terms));
     assert!(
         matches!(refused, Err(ChangeSetError::Whole(StoreError::Refused(fault))) if fault.code == ErrorCode::CapabilityMissing)
     );
@@ -496,7 +499,7 @@ fn staged_files_of_a_server_with_another_state_folder_are_left_alone() {
     let current = |name: &str| fs::read_to_string(world.root().join(name)).expect("text");
     let (c, e) = (current("sub/c"), current("sub/e"));
     let mut changes = [edit("sub/c", &c, "other\n"), edit("sub/e", &e, "other\n")];
-    with_terms(|terms| other.change_set(&mut changes, false, terms)).expect("changes");
+    with_terms(|terms| other.change_set(&mut changes, &mut || Ok(()), false, terms)).expect("changes");
     assert!(is_staged());
     // The owner's server undoes what is still its own.
     world.store().recover();

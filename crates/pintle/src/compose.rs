@@ -3,7 +3,7 @@
 use std::{io, path::Path, sync::Arc};
 
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
-use pintle_contract::nearest;
+use pintle_contract::{WorkspacePath, nearest};
 use pintle_engine::{CallLog, Engine, Options};
 use pintle_files::{Files, LocalFolder, Store};
 use pintle_positions::Located;
@@ -19,6 +19,7 @@ use crate::{
     settings::{PackInUse, Workspace},
     state,
     tenants::TenantWorkspaces,
+    text_search::SearchText,
     toolsets::{Offer, Toolsets},
     workspace_tools::workspace_tools,
 };
@@ -107,8 +108,9 @@ fn open_files(
     // What a server that died in the middle has left is undone before the first call.
     folder.recover();
     let store = Arc::new(folder);
-    let search = Arc::clone(search);
-    Ok(Files::new(store, Arc::new(rules), workspace.root_name(), move |path| search.note(path)))
+    let (text_search, search) = (SearchText(Arc::clone(search)), Arc::clone(search));
+    let changed = move |path: &WorkspacePath| search.note(path);
+    Ok(Files::new(store, Arc::new(rules), text_search, workspace.root_name(), changed))
 }
 
 /// An engine, and its tools that are programs.

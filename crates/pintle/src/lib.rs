@@ -28,6 +28,7 @@ mod settings;
 mod state;
 mod tenants;
 mod terminal;
+mod text_search;
 mod toolsets;
 mod workspace_tools;
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The names that `--toolsets` takes.
 const NAMES: [&str; 4] = ["files", "search", "assets", "commands"];
 /// The names of all tools that a server has of its own, with or without a workspace: no manifest may have one of them.
-pub const OWN_TOOLS: [&str; 23] = [
+pub const OWN_TOOLS: [&str; 24] = [
     "check_status",
     "diff_assets",
     "file.create",
@@ -30,6 +30,7 @@ pub const OWN_TOOLS: [&str; 23] = [
     "text.insert",
     "text.read",
     "text.replace",
+    "text.substitute",
     "validate_asset",
     "workspace_status",
 ];

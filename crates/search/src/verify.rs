@@ -205,6 +205,16 @@ impl<'a> Verifier<'a> {
         Verified::Differs(ActualFile::Unreadable)
     }
 
+    /// Searches whole lines of a text that begin at an offset of their file. Fails only if the call has ended.
+    pub(crate) fn search_lines(
+        &mut self,
+        text: &[u8],
+        start: u64,
+        sink: &mut dyn LineSink,
+    ) -> io::Result<bool> {
+        self.search(b"", text, start, 0, sink)
+    }
+
     /// Searches the candidate blocks of a file that is unchanged since it was indexed.
     fn verify_blocks(
         &mut self,

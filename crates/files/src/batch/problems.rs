@@ -1,7 +1,6 @@
 //! What is wrong with the entries of a batch: all of it in one error.
 
-use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use serde_json::{Value, json};
+use pintle_contract::{ErrorCode, Fault};
 
 use super::{BatchEntry, BatchFile, Kind};
 use crate::{
@@ -9,10 +8,8 @@ use crate::{
     files::{Files, lines_unconfirmed},
     store::{Store, StoreError, Terms},
     text::{Change, Replace},
+    together::{FileProblem, all_problems},
 };
-
-/// How many problems the message has; the details have all.
-const SHOWN: usize = 3;
 
 /// What is wrong with which entries.
 pub(super) struct Problems<'a> {
@@ -47,64 +44,12 @@ impl<'a> Problems<'a> {
     /// One error for all of them. Its code is that of the first, unless something is forbidden.
     pub(super) fn into_fault(mut self) -> Fault {
         self.found.sort_by_key(|(entry, _)| *entry);
-        let codes = || self.found.iter().map(|(_, fault)| fault.code);
-        let is_forbidden = codes().any(|code| code == ErrorCode::Forbidden);
-        let code =
-            if is_forbidden { ErrorCode::Forbidden } else { codes().next().unwrap_or(ErrorCode::Internal) };
-        let shown = self.found.iter().take(SHOWN).map(|(entry, fault)| {
-            format!("edit {entry} (`{}`): {}", shorten(&self.entries[*entry].path), fault.message)
-        });
-        let shown = shown.collect::<Vec<_>>().join("; ");
-        let more = match self.found.len().saturating_sub(SHOWN) {
-            0 => String::new(),
-            more => format!("; and {more} more"),
+        let problem = |(entry, fault): (usize, Fault)| FileProblem {
+            entry: Some(entry),
+            path: self.entries[entry].path.clone(),
+            fault,
         };
-        let errors: Vec<Value> = self.found.iter().map(|(entry, fault)| self.shown(*entry, fault)).collect();
-        let took_effect = self.found.iter().any(|(_, fault)| fault.took_effect);
-        let nothing = if took_effect { "" } else { "nothing was done: " };
-        let error = Fault::new(code, format!("{nothing}{shown}{more}")).details(json!({"errors": errors}));
-        let error = if took_effect { error.after_effect() } else { error };
-        match self.found.as_slice() {
-            [(_, fault)] => match &fault.hint {
-                Some(hint) => error.hint(hint.clone()),
-                None => error,
-            },
-            _ => error.hint("`details.errors` has each of them, with what to do; edits are counted from 0"),
-        }
-    }
-
-    fn shown(&self, entry: usize, fault: &Fault) -> Value {
-        let path = self.entries[entry].path.trim_start_matches('/');
-        let mut shown = json!({"entry": entry, "path": path, "code": fault.code, "message": fault.message});
-        if let Some(hint) = &fault.hint {
-            shown["hint"] = json!(hint);
-        }
-        if let Some(details) = &fault.details {
-            shown["details"] = details.clone();
-        }
-        shown
-    }
-}
-
-fn shorten(path: &str) -> String {
-    const MOST: usize = 80;
-    match path.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &path[..end]),
-        None => path.to_owned(),
-    }
-}
-
-/// What is wrong with a path.
-pub(super) fn of_path(
-    files: &Files,
-    store: &dyn Store,
-    terms: &Terms<'_>,
-    path: &WorkspacePath,
-    error: StoreError,
-) -> Fault {
-    match error {
-        StoreError::NotFound => files.not_found(path, store, terms),
-        error => fault(error, path),
+        all_problems(&self.found.into_iter().map(problem).collect::<Vec<_>>())
     }
 }
 
@@ -122,7 +67,7 @@ pub(super) fn of_file(
                 .hint("give its hash to append, or choose another path to create a file")
         }
         (Kind::Create(_), error) => fault(error, &file.path),
-        (Kind::Edit { .. }, error) => of_path(files, store, terms, &file.path, error),
+        (Kind::Edit { .. }, error) => files.fault(error, &file.path, store, terms),
     }
 }
 
@@ -148,31 +93,4 @@ pub(super) fn two_hashes(first: usize) -> Fault {
         format!("`hash` is another one than in edit {first}, which is about the same file"),
     )
     .hint("all edits of a file mean one version of it; read it again")
-}
-
-/// The error of a change set that could not be undone in every file.
-pub(super) fn not_undone(
-    path: Option<&WorkspacePath>,
-    cause: StoreError,
-    undone: &[WorkspacePath],
-    kept: &[(WorkspacePath, String)],
-) -> Fault {
-    let code = match cause {
-        StoreError::Io(_) | StoreError::NotDurable(_) => ErrorCode::UpstreamFailed,
-        _ => ErrorCode::Conflict,
-    };
-    let root = WorkspacePath::root();
-    let cause = fault(cause, path.unwrap_or(&root)).message.replace("; nothing was done", "");
-    let shown = |path: &WorkspacePath| path.as_str().to_owned();
-    let named: Vec<String> = kept.iter().map(|(path, reason)| format!("{path} ({reason})")).collect();
-    let message = format!(
-        "the edits could not be completed: {cause}. They were undone, except in {}",
-        named.join(", ")
-    );
-    let kept: Vec<Value> =
-        kept.iter().map(|(path, reason)| json!({"path": shown(path), "reason": reason})).collect();
-    Fault::new(code, message)
-        .hint("read the files in `details.kept` again before you continue")
-        .details(json!({"undone": undone.iter().map(shown).collect::<Vec<_>>(), "kept": kept}))
-        .after_effect()
 }

@@ -34,7 +34,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pintle_contract::{Verb, WorkspacePath};
+use pintle_contract::{Fault, Verb, WorkspacePath};
 use pintle_root::Root;
 use rustix::{
     fs::{Access, AtFlags, FileType},
@@ -311,10 +311,11 @@ impl Store for LocalFolder {
     fn change_set(
         &self,
         changes: &mut [FileChange<'_>],
+        accept: &mut dyn FnMut() -> Result<(), Fault>,
         dry_run: bool,
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError> {
-        self.change_files(changes, dry_run, terms)
+        self.change_files(changes, accept, dry_run, terms)
     }
 
     fn recover(&self) {

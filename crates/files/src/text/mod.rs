@@ -9,13 +9,17 @@ mod pieces;
 mod plan;
 mod range;
 mod read;
+mod substitute;
 mod survey;
+mod template;
 mod within;
 
 pub(crate) use change::{Change, Replace};
 pub(crate) use find::{Finder, is_line, lines_to_find};
-pub(crate) use plan::{FileEdit, Planned, Problem, plan};
+pub(crate) use plan::{FileEdit, MAX_INSERTED, Planned, Problem, plan};
 pub(crate) use range::RangeError;
 pub(crate) use read::{Read, read};
+pub(crate) use substitute::{PlannedSubstitution, Substitution, Tally, substitute};
 pub(crate) use survey::{Line, LineWindow, Observer, survey_with};
+pub(crate) use template::Template;
 pub(crate) use within::TextFinder;

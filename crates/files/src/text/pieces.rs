@@ -205,21 +205,31 @@ fn write_end(pieces: &mut [Piece], changes: &[Change], survey: &Survey) {
     }
 }
 
-/// How many lines the file has after the change: as many as terminators, and one more if it ends with none.
-pub(super) fn total_lines(source: &dyn Source, survey: &Survey, pieces: &[Piece]) -> Result<u64, StoreError> {
-    let removed: u64 = pieces.iter().map(|piece| piece.newlines).sum();
-    let inserted: u64 = pieces.iter().map(|piece| newlines(&piece.inserted)).sum();
+/// How many newlines pieces remove.
+pub(super) fn removed_newlines(pieces: &[Piece]) -> u64 {
+    pieces.iter().map(|piece| piece.newlines).sum()
+}
+
+/// How many lines the file has after splices that remove so many newlines: as many as terminators, and one more if it ends
+/// with none.
+pub(super) fn total_lines(
+    source: &dyn Source,
+    survey: &Survey,
+    removed: u64,
+    splices: &[Splice],
+) -> Result<u64, StoreError> {
+    let inserted: u64 = splices.iter().map(|splice| newlines(&splice.inserted)).sum();
     let terminated = (survey.newlines() + inserted).saturating_sub(removed);
     // The last byte that is left decides.
     let mut end = survey.size;
-    for piece in pieces.iter().rev() {
-        if piece.end_offset() < end {
+    for splice in splices.iter().rev() {
+        if splice.start + splice.removed < end {
             break;
         }
-        if let Some(last) = piece.inserted.last() {
+        if let Some(last) = splice.inserted.last() {
             return Ok(terminated + u64::from(*last != b'\n'));
         }
-        end = piece.start;
+        end = splice.start;
     }
     let mut last = [b'\n'];
     if let Some(offset) = end.checked_sub(1) {
@@ -256,6 +266,7 @@ fn ended_lines(text: &str, terminator: Terminator) -> Vec<u8> {
     bytes
 }
 
-fn newlines(bytes: &[u8]) -> u64 {
+/// How many newlines there are.
+pub(super) fn newlines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }

@@ -21,8 +21,8 @@ use crate::{
 
 /// The most occurrences that one edit replaces.
 const MAX_REPLACED: usize = 1_000_000;
-/// The most bytes that the edits of one file may insert.
-const MAX_INSERTED: u64 = 64 << 20;
+/// The most bytes that the edits of one call may insert.
+pub(crate) const MAX_INSERTED: u64 = 64 << 20;
 
 /// What was planned for a file.
 pub(crate) struct Planned {
@@ -53,11 +53,13 @@ pub(crate) struct Problem {
     pub(crate) fault: Fault,
 }
 
-/// Plans edits of a file. If it is another version than the expected one, that is the problem of each of them.
+/// Plans edits of a file. If it is another version than the expected one, that is the problem of each of them. `inserted` is
+/// how many bytes the call has inserted in other files; what these edits insert is added.
 pub(crate) fn plan(
     source: &dyn Source,
     changes: &[Change],
     expected: &Tag,
+    inserted: &mut u64,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Planned, StoreError> {
     let is_counted_from_end =
@@ -79,9 +81,8 @@ pub(crate) fn plan(
         return Ok(Planned { found, change: Err(vec![problem]) });
     }
     let (mut pieces, mut problems, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    let mut inserted = 0;
     for (entry, (change, seeker)) in changes.iter().zip(seekers.0).enumerate() {
-        match seeker.place(entry, change, &survey, &mut inserted) {
+        match seeker.place(entry, change, &survey, inserted) {
             Ok(placed) => pieces.extend(placed),
             Err(Misplaced::Fault(fault)) => problems.push(Problem { entry, fault }),
             Err(Misplaced::Missing(lost)) => missing.push((entry, lost)),
@@ -93,10 +94,10 @@ pub(crate) fn plan(
         problems.sort_by_key(|problem| problem.entry);
         return Ok(Planned { found, change: Err(problems) });
     }
-    let total_lines = pieces::total_lines(source, &survey, &pieces)?;
-    let changes = pieces.len() as u64;
+    let (changes, removed) = (pieces.len() as u64, pieces::removed_newlines(&pieces));
     let lines = pieces.iter().map(|piece| piece.line).collect();
-    let splices = pieces.into_iter().map(Piece::into_splice).collect();
+    let splices: Vec<Splice> = pieces.into_iter().map(Piece::into_splice).collect();
+    let total_lines = pieces::total_lines(source, &survey, removed, &splices)?;
     Ok(Planned { found, change: Ok(FileEdit { splices, lines, total_lines, changes }) })
 }
 

@@ -11,8 +11,9 @@ mod text_edit;
 mod text_insert;
 mod text_read;
 mod text_replace;
+mod text_substitute;
 
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 use pintle_contract::{Annotations, ClientHints, Fault};
 use pintle_tool::{CallContext, DynTool, ToolOutput, erase};
@@ -40,6 +41,7 @@ pub(crate) fn all(files: &Arc<Files>) -> Vec<Arc<dyn DynTool>> {
         erase(text_insert::TextInsert(files())),
         erase(text_read::TextRead(files())),
         erase(text_replace::TextReplace(files())),
+        erase(text_substitute::TextSubstitute(files())),
     ]
 }
 
@@ -92,8 +94,8 @@ struct LineEdit {
 async fn edit_lines(files: &Arc<Files>, call: &CallContext, edit: LineEdit) -> Result<Edited, Fault> {
     let (path, expected) = (files::path(&edit.path)?, files::tag(&edit.hash)?);
     let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
-        let changes = [edit.change];
-        let mut planning = Planning::new(&paths.path, &changes, &expected, edit.diff);
+        let (changes, inserted) = ([edit.change], Cell::new(0));
+        let mut planning = Planning::new(&paths.path, &changes, &expected, &inserted, edit.diff);
         let swapped =
             store.swap(&paths.path, &expected, &mut |source| planning.plan(source, terms.has_ended), terms);
         let hash = swapped.map_err(|error| {

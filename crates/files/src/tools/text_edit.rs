@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use super::{ALWAYS_LOAD, GUARDED_EDIT, arguments::check_edits};
 use crate::{
-    batch::{BatchEntry, Done, EditedFile},
+    batch::BatchEntry,
     files::Files,
     text::{Change, Replace},
+    together::{Done, EditedFile},
 };
 
 pub(crate) struct TextEdit(pub(crate) Arc<Files>);

@@ -57,7 +57,8 @@ pub(crate) struct Meaning {
 pub(crate) struct Pattern {
     expression: String,
     is_insensitive: bool,
-    is_word: bool,
+    /// Whether a match must begin and end at word boundaries.
+    pub(crate) is_word: bool,
     /// Compiled when there is a candidate to verify: most queries without hits are answered by the posting lists
     /// alone.
     matcher: OnceLock<RegexMatcher>,

@@ -30,6 +30,10 @@ pub fn instructions(listed: &HashSet<&str>) -> String {
             "Several edits, in one file or many: one call of `text_edit`, which makes all or none.",
         ),
         (
+            has("text.substitute"),
+            "The same change wherever a text stands, such as a rename: `text_substitute`, with `dry_run`, then with `expect`.",
+        ),
+        (
             has("validate_asset"),
             "`list_schemas` and `get_schema` show the JSON Schemas; `validate_asset` checks JSON against one before it is written or published.",
         ),
@@ -54,7 +58,7 @@ mod tests {
 
     #[test]
     fn only_what_is_listed_is_taught_in_less_than_two_kilobytes() {
-        let all = ["search", "text.read", "text.replace", "text.edit", "validate_asset"];
+        let all = ["search", "text.read", "text.replace", "text.edit", "text.substitute", "validate_asset"];
         assert!(instructions(&HashSet::from(all)).len() < 2048);
         let reading = instructions(&HashSet::from(["search", "text.read"]));
         assert!(reading.contains("`search`") && !reading.contains("`text_replace`"), "{reading}");

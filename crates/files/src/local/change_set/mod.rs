@@ -88,6 +88,7 @@ impl LocalFolder {
     pub(super) fn change_files(
         &self,
         changes: &mut [FileChange<'_>],
+        accept: &mut dyn FnMut() -> Result<(), Fault>,
         dry_run: bool,
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError> {
@@ -98,7 +99,7 @@ impl LocalFolder {
         };
         let _only_one = self.next_change_set(terms).map_err(ChangeSetError::Whole)?;
         for _ in 0..TRIES {
-            match self.try_to_change(changes, journals, terms) {
+            match self.try_to_change(changes, accept, journals, terms) {
                 Err(Stopped::Again) => {}
                 Err(Stopped::Failed(error)) => return Err(error),
                 Ok(hashes) => return Ok(hashes),
@@ -127,12 +128,14 @@ impl LocalFolder {
     fn try_to_change(
         &self,
         changes: &mut [FileChange<'_>],
+        accept: &mut dyn FnMut() -> Result<(), Fault>,
         journals: Option<&PathBuf>,
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, Stopped> {
         let resolved = self.resolve_all(changes, terms).map_err(Stopped::Failed)?;
         let mut folders = self.lock_folders(changes, &resolved, terms)?;
         let planned = self.plan_all(changes, resolved, &folders, terms)?;
+        accept().map_err(|fault| Stopped::Failed(ChangeSetError::Whole(fault.into())))?;
         let hashes = planned.iter().map(|planned| planned.new).collect();
         let Some(journals) = journals else { return Ok(hashes) };
         let work: Vec<Planned> = planned.into_iter().filter(Planned::changes_something).collect();

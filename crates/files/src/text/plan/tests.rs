@@ -10,7 +10,8 @@ struct Refusal(String);
 /// What edits make of a text, and how many lines they say there are; or what is wrong with which of them.
 fn edited(text: &str, changes: &[Change]) -> Result<(String, u64), Vec<(usize, String)>> {
     let source = text.as_bytes().to_vec();
-    let planned = plan(&source, changes, &Hash::of(&source).into(), &|| false).expect("the text can be read");
+    let planned =
+        plan(&source, changes, &Hash::of(&source).into(), &mut 0, &|| false).expect("the text can be read");
     assert_eq!(planned.found, Hash::of(&source));
     let told = |problems: Vec<Problem>| {
         problems.into_iter().map(|problem| (problem.entry, problem.fault.message.clone())).collect::<Vec<_>>()
@@ -288,7 +289,7 @@ fn a_stale_hash_is_answered_with_the_hash_only_where_the_caller_knows_the_file()
         append("x"),
         within(replace(None, "\nb", "x")),
     ];
-    let planned = plan(&source, &changes, &Hash::of(b"another").into(), &|| false).expect("reads");
+    let planned = plan(&source, &changes, &Hash::of(b"another").into(), &mut 0, &|| false).expect("reads");
     let problems = planned.change.err().expect("it is stale");
     assert_eq!(problems.len(), changes.len());
     for (problem, lines) in problems.iter().zip([
