@@ -64,6 +64,7 @@ pub fn make(quick: bool) -> Result<Tree, String> {
         suits_codesearch: false,
         groups: Group::of_planted(&["return"]),
         common: &["return", "function", "prototype"],
+        renamed: None,
     })
 }
 

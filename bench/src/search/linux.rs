@@ -29,6 +29,7 @@ pub fn make(_quick: bool) -> Result<Tree, String> {
         suits_codesearch: true,
         groups: groups(),
         common: &["return", "struct", "static", "include", "unsigned"],
+        renamed: Some("msghdr"),
     })
 }
 

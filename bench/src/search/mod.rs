@@ -42,6 +42,7 @@ mod refresh;
 mod registry;
 mod scan;
 mod serve;
+mod substitute;
 mod tree;
 
 use self::{peers::Peers, pintle::Pintle, processors::Processors, tree::Tree};
@@ -89,6 +90,9 @@ fn compare(bench: &mut Bench<'_>) {
     }
     if wanted("serve") {
         serve::run(bench);
+    }
+    if wanted("substitute") {
+        substitute::run(bench);
     }
     if wanted("refresh") {
         refresh::run(bench, full);

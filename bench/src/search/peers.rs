@@ -49,6 +49,20 @@ impl Peers {
         command
     }
 
+    /// Replaces a word wherever it stands, in another copy of the tree.
+    pub fn substitute(&self, root: &Path, word: &str, new: &str, is_synced: bool) -> Command {
+        let ripgrep = self.ripgrep_in(root);
+        let quoted = |text: &std::ffi::OsStr| format!("'{}'", text.to_string_lossy());
+        let arguments = ripgrep.get_args().map(quoted).collect::<Vec<_>>().join(" ");
+        let sync = if is_synced { " && sync" } else { "" };
+        let mut command = Command::new("sh");
+        command.current_dir(root).arg("-c").arg(format!(
+            "{} {arguments} --files-with-matches --word-regexp --null -- {word} | xargs -0 sed -i 's/\\b{word}\\b/{new}/g'{sync}",
+            quoted(ripgrep.get_program()),
+        ));
+        command
+    }
+
     /// The files that are searched.
     pub fn files(&self, tree: &Tree) -> Command {
         let mut command = self.ripgrep_in(&tree.root());

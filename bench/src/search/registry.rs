@@ -39,6 +39,7 @@ pub fn make(_quick: bool) -> Result<Tree, String> {
         suits_codesearch: true,
         groups: Group::of_planted(&["return"]),
         common: &["return", "pub fn", "impl", "self", "let mut"],
+        renamed: None,
     })
 }
 

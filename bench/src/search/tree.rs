@@ -19,6 +19,8 @@ pub struct Tree {
     pub groups: Vec<Group>,
     /// Literals with many hits, of which the first are requested.
     pub common: &'static [&'static str],
+    /// A word with about 1,000 matches in at most 300 files, which is replaced.
+    pub renamed: Option<&'static str>,
 }
 
 impl Tree {
