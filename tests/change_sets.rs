@@ -1,6 +1,7 @@
-//! Edits of several files in one call: all happen, or none, through kills, races and other servers.
+//! Edits of several files in one call: all happen, or none, through races, cancels and timeouts, and searches see which.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -8,7 +9,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, hash, random::Random, rounds, wait_until};
+use crate::support::{
+    Server, Setup, hash, rounds,
+    trace::{Traced, traced},
+    wait_until,
+};
 
 /// Several files in one folder and in others.
 const FILES: [&str; 6] = ["a.txt", "b.txt", "c.txt", "src/a.txt", "src/deep/b.txt", "docs/c.txt"];
@@ -71,78 +76,6 @@ fn server_on(root: &Path, state: &Path) -> Server {
 }
 
 #[test]
-fn a_kill_at_any_instant_leaves_all_files_old_or_all_new() {
-    let rounds = rounds(25, 2000);
-    let folder = tempfile::tempdir().expect("a folder");
-    let (root, state_dir) = (folder.path().join("root"), folder.path().join("state"));
-    fs::create_dir(&root).expect("a folder");
-    let mut random = Random::new(11);
-    let (mut olds, mut news) = (0, 0);
-    let mut server = server_on(&root, &state_dir);
-    for round in 0..rounds {
-        prepare(&root, round);
-        let start = Instant::now();
-        server.result("text.edit", change_all(round));
-        let usual = start.elapsed();
-        assert_eq!(state(&root, round), Some(true));
-
-        prepare(&root, round);
-        // The delays range from before the change to well after it; the golden ratio spreads them evenly.
-        let spread = (round as f64 * 0.618_034 + random.fraction() / 8.0).fract();
-        let delay = usual.mul_f64(1.6 * spread);
-        server.request(json!("cut"), "text.edit", change_all(round));
-        let start = Instant::now();
-        while start.elapsed() < delay {
-            std::hint::spin_loop();
-        }
-        server.signal(rustix::process::Signal::KILL);
-        server.wait();
-
-        // The first reply of the next server comes after recovery.
-        server = server_on(&root, &state_dir);
-        let read = server.result("text.read", json!({"path": FILES[round % FILES.len()], "lines": [1, 2]}));
-        let is_new = state(&root, round)
-            .unwrap_or_else(|| panic!("round {round}: neither old nor new, {delay:?} of {usual:?}"));
-        let first = if is_new { "new" } else { "old" };
-        assert!(read["content"].as_str().is_some_and(|line| line.starts_with(first)), "{read}");
-        assert_eq!(leftovers(&root), Vec::<PathBuf>::new(), "round {round}");
-        let journals = fs::read_dir(state_dir.join("changes")).map_or(0, Iterator::count);
-        assert_eq!(journals, 0, "round {round}");
-        olds += usize::from(!is_new);
-        news += usize::from(is_new);
-    }
-    server.finish();
-    println!("{rounds} kills: {olds} left all files old, {news} all new");
-    assert!(olds > 0 && news > 0, "the kills came all before or all after: {olds} old, {news} new");
-}
-
-#[test]
-fn servers_that_run_beside_it_recover_what_a_killed_one_has_left() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (root, state_dir) = (folder.path().join("root"), folder.path().join("state"));
-    fs::create_dir(&root).expect("a folder");
-    let mut other = server_on(&root, &state_dir);
-    let mut was_cut = 0;
-    for round in 0..rounds(10, 200) {
-        prepare(&root, round);
-        let mut server = server_on(&root, &state_dir);
-        server.request(json!("cut"), "text.edit", change_all(round));
-        // As soon as there is something to recover, or all is over.
-        let staged = root.join("src/.pintle-staged");
-        wait_until("files are staged", || staged.exists() || state(&root, round) == Some(true));
-        server.signal(rustix::process::Signal::KILL);
-        server.wait();
-        was_cut += usize::from(staged.exists());
-        let read = other.result("text.read", json!({"path": "b.txt", "lines": [1, 2]}));
-        let is_new = state(&root, round).unwrap_or_else(|| panic!("round {round}: neither old nor new"));
-        let first = if is_new { "new" } else { "old" };
-        assert!(read["content"].as_str().is_some_and(|line| line.starts_with(first)), "{read}");
-        assert_eq!(leftovers(&root), Vec::<PathBuf>::new(), "round {round}");
-    }
-    assert!(was_cut > 0, "no server was killed in the middle");
-}
-
-#[test]
 fn of_several_servers_with_the_same_versions_one_changes_all_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("root");
@@ -202,13 +135,144 @@ fn a_cancelled_edit_of_many_files_is_whole_or_nothing_and_never_reported_wrongly
         let reply = server.frame();
         let is_cancelled = reply.pointer("/error/data/code") == Some(&json!("CANCELLED"));
         assert!(is_cancelled || reply.get("result").is_some(), "{reply}");
-        // The reply to a cancel does not wait for the folders that were already made to be removed again.
-        wait_until("all is as the reply says", || state(&root, round) == Some(!is_cancelled));
+        assert_eq!(state(&root, round), Some(!is_cancelled), "round {round}: {reply}");
+        assert_eq!(leftovers(&root), Vec::<PathBuf>::new(), "round {round}");
         cancelled += usize::from(is_cancelled);
         done += usize::from(!is_cancelled);
     }
     println!("{cancelled} were cancelled, {done} happened");
-    assert_eq!(leftovers(&root), Vec::<PathBuf>::new());
+    assert!(cancelled > 0 && done > 0, "{cancelled} were cancelled, {done} happened");
+}
+
+/// An edit that has begun and is slow at a system call.
+struct SlowEdit {
+    folder: tempfile::TempDir,
+    traced: Traced,
+}
+
+impl SlowEdit {
+    /// None where system calls cannot be delayed.
+    fn begin(call: &str, timeout: Option<&str>) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("root");
+        fs::create_dir(&root).expect("a folder");
+        prepare(&root, 0);
+        let setup = Setup::new().arg("--root").arg(&root).arg("--state-dir").arg(folder.path().join("state"));
+        let setup =
+            timeout.iter().fold(setup, |setup, timeout| setup.arg(format!("--timeout=text.edit={timeout}")));
+        let mut traced = traced(setup, call, &[&format!("{call}:delay_enter=400000")])?;
+        traced.server.request(json!(1), "text.edit", change_all(0));
+        Some(Self { folder, traced })
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+}
+
+fn cancel(server: &mut Server) {
+    server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}}));
+}
+
+/// Whether the first file that is exchanged is new.
+fn has_begun(root: &Path) -> bool {
+    FILES.iter().any(|name| fs::read_to_string(root.join(name)).ok() == Some(content(name, 0, "new")))
+}
+
+#[test]
+fn before_the_first_exchange_a_cancel_or_a_timeout_undoes_all_before_the_reply() {
+    for (timeout, code) in [(None, "CANCELLED"), (Some("1s"), "TOOL_TIMEOUT")] {
+        // The new contents are synced before the first exchange, one after the other.
+        let Some(mut edit) = SlowEdit::begin("fsync", timeout) else { return };
+        let (root, server) = (edit.root(), &mut edit.traced.server);
+        if timeout.is_none() {
+            wait_until("files are staged", || !leftovers(&root).is_empty());
+            cancel(server);
+        }
+        let reply = server.frame();
+        assert_eq!(reply["error"]["data"]["code"], json!(code), "{reply}");
+        assert_eq!(state(&root, 0), Some(false), "{reply}");
+        assert_eq!(leftovers(&root), Vec::<PathBuf>::new());
+        edit.traced.server.finish();
+    }
+}
+
+#[test]
+fn after_the_first_exchange_an_edit_is_neither_cancelled_nor_timed_out() {
+    for timeout in [None, Some("1s")] {
+        let Some(mut edit) = SlowEdit::begin("renameat2", timeout) else { return };
+        let (root, server) = (edit.root(), &mut edit.traced.server);
+        if timeout.is_none() {
+            wait_until("a file is exchanged", || has_begun(&root));
+            cancel(server);
+        }
+        let reply = server.frame();
+        assert!(reply.get("result").is_some(), "{reply}");
+        assert_eq!(state(&root, 0), Some(true));
+        edit.traced.server.finish();
+    }
+}
+
+/// The files with a word, each with its hash, as a search finds them.
+fn found(server: &mut Server, word: &str) -> BTreeMap<String, String> {
+    let result = server.result("search", json!({"query": word}));
+    let hits = result["hits"].as_array().expect("hits").iter();
+    let text = |hit: &Value, name: &str| hit[name].as_str().expect("text").to_owned();
+    hits.map(|hit| (text(hit, "path"), text(hit, "hash"))).collect()
+}
+
+/// All files as they were or are, each with its hash.
+fn expected(round: usize, line: &str) -> BTreeMap<String, String> {
+    let files = FILES.iter().map(|name| ((*name).to_owned(), hash(content(name, round, line))));
+    let made = Some(("made/here/d.txt".to_owned(), hash(format!("new {round}")))).filter(|_| line == "new");
+    files.chain(made).collect()
+}
+
+#[test]
+fn a_search_after_the_reply_sees_all_files_new_and_after_an_undo_all_files_old() {
+    let setup = Setup::new();
+    let root = setup.path("root");
+    prepare(&root, 0);
+    let mut server = setup.start();
+    assert_eq!(found(&mut server, "old"), expected(0, "old"));
+    server.result("text.edit", change_all(0));
+    assert_eq!(found(&mut server, "new"), expected(0, "new"));
+    assert_eq!(found(&mut server, "old"), BTreeMap::new());
+    server.finish();
+
+    let setup = Setup::new();
+    let root = setup.path("root");
+    prepare(&root, 1);
+    // The third exchange fails, the first two are undone.
+    let Some(mut traced) = traced(setup, "renameat2", &["renameat2:error=EIO:when=3"]) else { return };
+    let server = &mut traced.server;
+    assert_eq!(found(server, "old"), expected(1, "old"));
+    let error = server.error("text.edit", change_all(1));
+    assert_eq!(error["code"], json!("UPSTREAM_FAILED"), "{error}");
+    assert_eq!(state(&root, 1), Some(false), "{error}");
+    assert_eq!(found(server, "old"), expected(1, "old"));
+    assert_eq!(found(server, "new"), BTreeMap::new());
+}
+
+#[test]
+fn a_search_that_saw_a_change_in_the_middle_sees_the_old_state_after_recovery() {
+    let Some(SlowEdit { folder, traced }) = SlowEdit::begin("renameat2", None) else { return };
+    let root = folder.path().join("root");
+    let mut other = server_on(&root, &folder.path().join("state"));
+    wait_until("the index has a new file", || !found(&mut other, "new").is_empty());
+    let [old, new] = ["old", "new"].map(|word| found(&mut other, word));
+    assert!(old.len() + new.len() >= FILES.len(), "{old:?} {new:?}");
+    for (word, found) in [("old", &old), ("new", &new)] {
+        let all = expected(0, word);
+        assert!(found.iter().all(|(path, hash)| all.get(path) == Some(hash)), "{found:?}");
+    }
+    traced.kill();
+    assert_eq!(state(&root, 0), None, "it was not killed in the middle");
+    // Recovery comes before the call, although searching writes no file.
+    assert_eq!(found(&mut other, "old"), expected(0, "old"));
+    assert_eq!(found(&mut other, "new"), BTreeMap::new());
+    assert_eq!(state(&root, 0), Some(false));
+    other.finish();
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! What Pintle promises, tested from outside: every test starts the real binary and talks to it.
 
-mod substitute;
 mod support;
 
 mod argument_mapping;
@@ -12,6 +11,7 @@ mod binary;
 mod bindings;
 mod cancel;
 mod change_sets;
+mod change_sets_killed;
 mod client_matrix;
 mod command_line;
 mod commands;
@@ -62,6 +62,7 @@ mod search_scan;
 mod search_scopes;
 mod search_tools;
 mod state_folder;
+mod substitute;
 mod tasks;
 mod tenants;
 mod terminal;

@@ -22,7 +22,7 @@ use crate::{
     metrics::Metrics,
     options::Options,
     recent_callers::RecentCallers,
-    workspace::{Tenants, Workspace},
+    workspace::{Recovery, Tenants, Workspace},
 };
 
 /// The tools of a server, and the only way to them: [`Engine::receive`].
@@ -86,6 +86,12 @@ impl Engine {
     #[must_use]
     pub fn with_audit(self, audit: Arc<dyn AuditSink>) -> Self {
         Self { audit: Some(audit), ..self }
+    }
+
+    /// The same engine, with a recovery of its workspace before each call.
+    #[must_use]
+    pub fn with_recovery(self, recovery: Arc<dyn Recovery>) -> Self {
+        Self { workspace: self.workspace.with_recovery(recovery), ..self }
     }
 
     /// The same engine with a workspace for each caller. Its own is for definitions only, and no call reaches it.

@@ -39,4 +39,4 @@ pub use log::{CallLine, CallLog, Level, LineFormat, LogSink};
 pub use metrics::Metrics;
 pub use options::{Options, Timeouts};
 pub use outcome::{Outcome, Reply};
-pub use workspace::{Tenants, Workspace};
+pub use workspace::{Recovery, Tenants, Workspace};

@@ -24,11 +24,22 @@ use crate::{
     outcome::{Outcome, Reply, json_size},
     record::Record,
     repair::{Repairs, repair},
-    workspace::Workspace,
+    workspace::{Recovery, Workspace},
 };
+
+/// How long the reply of a call that has ended early waits for work to clean up after itself.
+const MAX_CLEANUP: Duration = Duration::from_secs(10);
+
+/// The tool of a call, its arguments, and what is to be done before it runs.
+struct Found {
+    tool: Arc<Entry>,
+    arguments: Value,
+    recovery: Option<Arc<dyn Recovery>>,
+}
 
 /// Work that may run, with what it is given.
 struct Run<'a> {
+    recovery: Option<Arc<dyn Recovery>>,
     work: Prepared<'a>,
     caller: Arc<Caller>,
     authorizer: Arc<CallAuthorizer>,
@@ -57,14 +68,17 @@ impl Engine {
                 };
             }
             target => {
-                self.in_workspace_of(&caller, async |workspace| self.find(workspace, target, params, record))
-                    .await
+                let find = async |workspace: &Workspace| {
+                    let (tool, arguments) = self.find(workspace, target, params, record)?;
+                    Ok(Found { tool, arguments, recovery: workspace.recovery() })
+                };
+                self.in_workspace_of(&caller, find).await
             }
         };
         match found {
-            Ok((tool, arguments)) => {
-                record.tool = Some(Arc::clone(&tool));
-                self.call_tool(&tool, arguments, call, caller, cancel, (record, turn)).await
+            Ok(found) => {
+                record.tool = Some(Arc::clone(&found.tool));
+                self.call_tool(found, call, caller, cancel, (record, turn)).await
             }
             Err(fault) => Reply::fault(fault),
         }
@@ -101,13 +115,13 @@ impl Engine {
     /// Steps 4 to 9.
     async fn call_tool(
         &self,
-        tool: &Arc<Entry>,
-        mut arguments: Value,
+        Found { tool, mut arguments, recovery }: Found,
         call: Call,
         caller: Arc<Caller>,
         cancel: &Arc<Cancel>,
         (record, turn): (&mut Record, Option<Turn>),
     ) -> Reply {
+        let tool = &tool;
         let is_large = record.input_bytes > LARGE;
         let checked =
             block_in_place_if(is_large, || check_arguments(tool, &mut arguments, call.argument_reading));
@@ -153,6 +167,7 @@ impl Engine {
         let progress = Progress::new(call.progress, record.meta.progress_token.as_ref(), name);
         let (reread, reply_factor) = (repairs.reread, call.reply_factor);
         let run = Run {
+            recovery,
             work,
             caller,
             authorizer: Arc::clone(&authorizer),
@@ -196,13 +211,17 @@ impl Engine {
     /// Steps 7 to 9: waits for a slot, runs the tool and checks what it gives. The deadline is for all of
     /// it: a caller is not kept waiting by those before it either.
     async fn run(&self, tool: &Entry, run: Run<'_>, cancel: &Arc<Cancel>) -> Reply {
-        let Run { work, caller, authorizer, progress, reread, reply_factor, deadline } = run;
+        let Run { recovery, work, caller, authorizer, progress, reread, reply_factor, deadline } = run;
         let ended = cancel.token().child_token();
-        let _ends_with_this_call = ended.clone().drop_guard();
+        let ends_with_this_call = ended.clone().drop_guard();
         let work = async {
             let admission = if tool.tool.runs_process() { &self.processes } else { &self.admission };
             let Admitted { slot, result } =
                 admission.admit(caller.identity(), cancel, tool.tool.turn()).await?;
+            if let Some(recovery) = recovery.filter(|recovery| recovery.is_needed()) {
+                // A failure of it is logged, and is none of this call.
+                let _ = tokio::task::spawn_blocking(move || recovery.recover()).await;
+            }
             let context = CallContext::new(CallParts {
                 caller,
                 authorizer: Some(authorizer),
@@ -219,6 +238,10 @@ impl Engine {
         };
         let (came_to_its_end, result) = until_ended(work, cancel, deadline).await;
         progress.close(came_to_its_end);
+        if !came_to_its_end {
+            drop(ends_with_this_call);
+            let _ = tokio::time::timeout(MAX_CLEANUP, cancel.cleaned_up()).await;
+        }
         let (answer, result_permit) = match result {
             Ok(finished) => finished,
             Err(fault) => return Reply::fault(fault),

@@ -22,6 +22,16 @@ pub struct Workspace {
     tool_changes: watch::Sender<u64>,
     resources: Arc<[Arc<dyn Resources>]>,
     pub(crate) read_resource: Arc<Entry>,
+    recovery: Option<Arc<dyn Recovery>>,
+}
+
+/// Undoes what a process that died has left half done in a workspace. No call runs before that.
+pub trait Recovery: Send + Sync {
+    /// Whether there is something to undo. This is asked before each call, so it is at most a system call.
+    fn is_needed(&self) -> bool;
+
+    /// Undoes it, on a blocking thread.
+    fn recover(&self);
 }
 
 /// The workspaces of tenants.
@@ -45,7 +55,18 @@ impl Workspace {
             resources,
             catalogue: RwLock::new(Arc::new(Catalogue::new(toolsets, &registry, tooling_version)?)),
             tool_changes: watch::Sender::new(0),
+            recovery: None,
         })
+    }
+
+    /// The same workspace, with a recovery before each call.
+    #[must_use]
+    pub fn with_recovery(self, recovery: Arc<dyn Recovery>) -> Self {
+        Self { recovery: Some(recovery), ..self }
+    }
+
+    pub(crate) fn recovery(&self) -> Option<Arc<dyn Recovery>> {
+        self.recovery.clone()
     }
 
     /// The tools that there are now.

@@ -3,7 +3,7 @@
 use std::io;
 
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use pintle_root::{failure_reason, storage_failed};
+use pintle_root::{STAGING_FOLDER, TEMPORARY_FILE, failure_reason, storage_failed};
 use rustix::io::Errno;
 use serde_json::json;
 
@@ -86,8 +86,9 @@ pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
         StoreError::NameTooLong => invalid(format!("{path} has a name that is too long for this system")),
         StoreError::Target(error) => fault(*error, path),
         StoreError::Blocked => {
-            let message =
-                format!("{path} cannot be changed: something in its folder has the name .pintle-tmp");
+            let message = format!(
+                "{path} cannot be changed: something in its folder has a name that is reserved for temporary files, {TEMPORARY_FILE} or {STAGING_FOLDER}"
+            );
             Fault::new(ErrorCode::Forbidden, message).hint("a person has to move it away")
         }
         StoreError::Reserved => invalid(format!("{path} has a name that is reserved for temporary files")),

@@ -110,7 +110,7 @@ impl Files {
         work: impl FnOnce(&dyn Store, &Paths, &Terms<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Fault> {
         let files = Arc::clone(self);
-        let done = call.compute(move |call| {
+        let work = move |call: &CallContext| {
             files.on_terms(call, |store, terms| {
                 for path in std::iter::once(&paths.path).chain(&paths.to) {
                     files.refuse_absolute(path, store, terms)?;
@@ -120,8 +120,8 @@ impl Files {
                     (error, Paths { path, .. }) => files.fault(error, path, store, terms),
                 })
             })
-        });
-        done.await?
+        };
+        compute(call, work).await
     }
 
     /// Reads a file. A small one in the page cache is read on this thread, which is faster than handing it to a
@@ -150,10 +150,10 @@ impl Files {
         dry_run: bool,
     ) -> Result<Done, Fault> {
         let files = Arc::clone(self);
-        let done = call.compute(move |call| {
+        let work = move |call: &CallContext| {
             files.on_terms(call, |store, terms| batch::edit_files(&files, store, terms, &entries, dry_run))
-        });
-        done.await?
+        };
+        compute(call, work).await
     }
 
     /// Replaces every match of a query.
@@ -163,13 +163,13 @@ impl Files {
         wanted: Substitution,
     ) -> Result<Substituted, Fault> {
         let files = Arc::clone(self);
-        let done = call.compute(move |call| {
+        let work = move |call: &CallContext| {
             let found = substitution::find(files.text_search.as_ref(), &wanted, call)?;
             files.on_terms(call, |store, terms| {
                 substitution::substitute(&files, store, terms, &wanted, &found)
             })
-        });
-        done.await?
+        };
+        compute(call, work).await
     }
 
     /// Refuses an absolute path of this machine that points into the root, unless the same path exists inside the root.
@@ -189,7 +189,6 @@ impl Files {
 
     /// Runs `work` with the permissions, rules and cancellation of a call.
     fn on_terms<T>(&self, call: &CallContext, work: impl FnOnce(&dyn Store, &Terms<'_>) -> T) -> T {
-        self.store.recover();
         let written = RefCell::new(Vec::new());
         let permit = |verb, path: &WorkspacePath| {
             // This is the resolved path, after all links.
@@ -206,6 +205,19 @@ impl Files {
         written.borrow().iter().for_each(&self.changed);
         done
     }
+}
+
+/// Runs work on a blocking thread. If the call ends early, its reply waits until the work has undone what it had begun.
+async fn compute<T: Send + 'static>(
+    call: &CallContext,
+    work: impl FnOnce(&CallContext) -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    let guard = call.cleanup_guard();
+    let guarded = move |call: &CallContext| {
+        let _guard = guard;
+        work(call)
+    };
+    call.compute(guarded).await?
 }
 
 impl Files {

@@ -61,9 +61,6 @@ pub trait Store: Send + Sync + 'static {
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError>;
 
-    /// Undoes the change sets of processes that died in the middle, if there are any. Called before each call.
-    fn recover(&self) {}
-
     /// The change sets of dead processes that could not be undone: their files, and why.
     fn unfinished(&self) -> Vec<(Vec<WorkspacePath>, String)> {
         Vec::new()

@@ -4,7 +4,7 @@ use std::{io, path::Path, sync::Arc};
 
 use pintle_assets::{Assets, AssetsConfig, BackendConfig, Bindings};
 use pintle_contract::{WorkspacePath, nearest};
-use pintle_engine::{CallLog, Engine, Options};
+use pintle_engine::{CallLog, Engine, Options, Recovery};
 use pintle_files::{Files, LocalFolder, Store};
 use pintle_positions::Located;
 use pintle_search::{Search, SearchConfig};
@@ -93,24 +93,29 @@ fn root_not_opened(workspace: &Workspace, error: io::Error) -> StartError {
     StartError::RootNotOpened { root: workspace.root.clone(), error }
 }
 
-fn open_files(
-    workspace: &Workspace,
-    bindings: Bindings,
-    search: &Arc<Search>,
-) -> Result<Arc<Files>, StartError> {
-    let folder = LocalFolder::open(&workspace.root).map_err(|error| root_not_opened(workspace, error))?;
-    let rules = WorkspaceRules::new(workspace, bindings);
+/// The folder of the workspace, with what a server that died in the middle of a change has left undone.
+pub fn open_folder(workspace: &Workspace) -> Result<LocalFolder, StartError> {
     let state_dir = workspace.state_dir.as_ref().filter(|_| workspace.refuse_state_inside_root().is_ok());
-    let folder = folder
+    let folder = LocalFolder::open(&workspace.root)
+        .map_err(|error| root_not_opened(workspace, error))?
         .with_durability(workspace.durability)
         .with_warnings(notices::warning)
         .with_journals(state_dir.map(|state_dir| state_dir.join("changes")));
-    // What a server that died in the middle has left is undone before the first call.
     folder.recover();
-    let store = Arc::new(folder);
-    let (text_search, search) = (SearchText(Arc::clone(search)), Arc::clone(search));
-    let changed = move |path: &WorkspacePath| search.note(path);
-    Ok(Files::new(store, Arc::new(rules), text_search, workspace.root_name(), changed))
+    Ok(folder)
+}
+
+/// Undoes changes of several files that were cut off, before any call.
+struct FolderRecovery(Arc<LocalFolder>);
+
+impl Recovery for FolderRecovery {
+    fn is_needed(&self) -> bool {
+        self.0.needs_recovery()
+    }
+
+    fn recover(&self) {
+        self.0.recover();
+    }
 }
 
 /// An engine, and its tools that are programs.
@@ -124,6 +129,7 @@ struct Parts {
     tools: Vec<Toolset>,
     resources: Vec<Arc<dyn Resources>>,
     commands: Option<CommandTools>,
+    recovery: Arc<FolderRecovery>,
     /// The names of all tools, also of those that are not offered.
     all_names: Vec<String>,
 }
@@ -134,8 +140,20 @@ fn compose(
     options: &Options,
     assets: &Arc<Assets>,
 ) -> Result<Parts, StartError> {
+    let folder = open_folder(workspace)?;
     let search = open_search(workspace)?;
-    let files = open_files(workspace, bind(workspace, assets)?, &search)?;
+    let note = |search: &Arc<Search>| {
+        let search = Arc::clone(search);
+        move |path: &WorkspacePath| search.note(path)
+    };
+    let folder = Arc::new(folder.with_recovered(note(&search)));
+    let files = Files::new(
+        Arc::clone(&folder) as Arc<dyn Store>,
+        Arc::new(WorkspaceRules::new(workspace, bind(workspace, assets)?)),
+        SearchText(Arc::clone(&search)),
+        workspace.root_name(),
+        note(&search),
+    );
     let has_assets = workspace.schemas_dir.is_some()
         || workspace.examples_dir.is_some()
         || workspace.backend_url.is_some()
@@ -169,7 +187,7 @@ fn compose(
     }
     resources.extend(files.resources());
     let commands = commands.filter(|_| toolsets.offer("commands", true) != Offer::Absent);
-    Ok(Parts { tools, resources, commands, all_names })
+    Ok(Parts { tools, resources, commands, recovery: Arc::new(FolderRecovery(folder)), all_names })
 }
 
 /// What this program has of its own.
@@ -193,15 +211,17 @@ pub fn build_engine(
     log: CallLog,
 ) -> Result<Composition, StartError> {
     let assets = load_assets(workspace)?;
-    let Parts { tools, resources, commands, all_names } = compose(workspace, toolsets, &options, &assets)?;
+    let Parts { tools, resources, commands, recovery, all_names } =
+        compose(workspace, toolsets, &options, &assets)?;
     let named = options.timeouts.by_tool.keys().cloned().collect::<Vec<_>>();
-    let mut engine = Engine::new(tools, resources, options.clone(), log)?;
+    let mut engine = Engine::new(tools, resources, options.clone(), log)?.with_recovery(recovery);
     if let Some(template) = &workspace.tenants {
         let (workspace, toolsets) = (workspace.clone(), toolsets.clone());
         let compose = move |root: &Path| {
             let own = workspace.of_tenant(root)?;
-            let Parts { tools, resources, .. } = compose(&own, &toolsets, &options, &assets)?;
-            Ok(pintle_engine::Workspace::new(tools, resources, &options.tooling_version)?)
+            let Parts { tools, resources, recovery, .. } = compose(&own, &toolsets, &options, &assets)?;
+            let workspace = pintle_engine::Workspace::new(tools, resources, &options.tooling_version)?;
+            Ok(workspace.with_recovery(recovery))
         };
         engine = engine.with_tenants(Arc::new(TenantWorkspaces::new(template.clone(), compose)));
     }

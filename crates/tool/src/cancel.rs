@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use pintle_contract::{ErrorCode, Fault};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 
 /// Why a call ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +31,17 @@ const EXPIRED: u8 = 5;
 pub struct Cancel {
     state: AtomicU8,
     token: CancellationToken,
+    cleanups: TaskTracker,
+}
+
+/// Held by work that cleans up after itself if its call ends early: the reply waits until it is dropped.
+pub struct CleanupGuard {
+    _token: TaskTrackerToken,
 }
 
 impl Default for Cancel {
     fn default() -> Self {
-        Self { state: AtomicU8::new(OPEN), token: CancellationToken::new() }
+        Self { state: AtomicU8::new(OPEN), token: CancellationToken::new(), cleanups: TaskTracker::new() }
     }
 }
 
@@ -99,6 +108,17 @@ impl Cancel {
         self.end_as(EXPIRED)
     }
 
+    /// Makes the reply wait for work that cleans up after itself if the call ends early.
+    pub fn cleanup_guard(&self) -> CleanupGuard {
+        CleanupGuard { _token: self.cleanups.token() }
+    }
+
+    /// Waits until all work has cleaned up.
+    pub async fn cleaned_up(&self) {
+        self.cleanups.close();
+        self.cleanups.wait().await;
+    }
+
     fn end_as(&self, state: u8) -> bool {
         self.state.compare_exchange(OPEN, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -120,5 +140,23 @@ mod tests {
         assert!(!cancelled.cancel(CancelReason::Stopping));
         let fault = cancelled.finish().expect_err("cancelled");
         assert_eq!(fault.code, ErrorCode::Cancelled);
+    }
+
+    #[test]
+    fn all_that_cleans_up_is_waited_for() {
+        use std::{
+            pin::pin,
+            task::{Context, Waker},
+        };
+
+        let cancel = Cancel::default();
+        let guards = [cancel.cleanup_guard(), cancel.cleanup_guard()];
+        let mut waiting = pin!(cancel.cleaned_up());
+        let mut is_over = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        for guard in guards {
+            assert!(!is_over());
+            drop(guard);
+        }
+        assert!(is_over());
     }
 }

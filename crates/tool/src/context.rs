@@ -9,7 +9,10 @@ use pintle_contract::{Access, ErrorCode, Fault, Permissions, Refusal, Scopes, St
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{cancel::Cancel, progress::Progress};
+use crate::{
+    cancel::{Cancel, CleanupGuard},
+    progress::Progress,
+};
 
 /// Who is calling: the local user on a pipe, or a token's issuer and subject.
 #[derive(Clone, Debug)]
@@ -238,6 +241,12 @@ impl CallContext {
     /// be neither cancelled nor timed out any more, and its caller gets the result. If false, nothing must be changed.
     pub fn commit(&self) -> bool {
         self.parts.cancel.commit()
+    }
+
+    /// For work that cleans up after itself if the call ends early. As long as the guard lives, the reply that the call was
+    /// cancelled or timed out waits, for some seconds at most, so that the caller finds nothing half done.
+    pub fn cleanup_guard(&self) -> CleanupGuard {
+        self.parts.cancel.cleanup_guard()
     }
 
     /// Runs a computation on a blocking thread. A tool must not compute for more than about a millisecond on the async

@@ -13,7 +13,7 @@ mod schema_of;
 mod tool;
 
 pub use blocking::{LARGE, block_in_place_if};
-pub use cancel::{Cancel, CancelReason};
+pub use cancel::{Cancel, CancelReason, CleanupGuard};
 pub use context::{Authorizer, CallContext, CallParts, Caller, result_too_large};
 pub use progress::{Progress, ProgressEvent, ProgressSink, Stream};
 pub use resource::{Boxed, ResourceContent, ResourceEntry, Resources, decode_address};

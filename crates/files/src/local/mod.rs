@@ -67,6 +67,8 @@ pub struct LocalFolder {
     root: Root,
     durability: Durability,
     warn: Box<Warn>,
+    /// Called with each file that recovery may have changed.
+    recovered: Box<dyn Fn(&WorkspacePath) + Send + Sync>,
     change_sets: ChangeSets,
 }
 
@@ -111,8 +113,13 @@ impl LocalFolder {
     fn new(root: Root) -> io::Result<Self> {
         // A root that can be traversed but not listed is refused.
         root.open_folder(&WorkspacePath::root())?;
-        let change_sets = ChangeSets::default();
-        Ok(Self { root, durability: Durability::default(), warn: Box::new(|_| {}), change_sets })
+        Ok(Self {
+            root,
+            durability: Durability::default(),
+            warn: Box::new(|_| {}),
+            recovered: Box::new(|_| {}),
+            change_sets: ChangeSets::default(),
+        })
     }
 
     /// The error of opening a path, for callers who may use all that the path leads to, whatever exists there. Others get
@@ -193,6 +200,12 @@ impl LocalFolder {
     #[must_use]
     pub fn with_warnings(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { warn: Box::new(warn), ..self }
+    }
+
+    /// Sets the function that is called with each file that recovery may have changed, so that a search index can see it.
+    #[must_use]
+    pub fn with_recovered(self, recovered: impl Fn(&WorkspacePath) + Send + Sync + 'static) -> Self {
+        Self { recovered: Box::new(recovered), ..self }
     }
 
     /// Warns of a file that was kept under another name.
@@ -316,10 +329,6 @@ impl Store for LocalFolder {
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError> {
         self.change_files(changes, accept, dry_run, terms)
-    }
-
-    fn recover(&self) {
-        self.recover_if_needed();
     }
 
     fn unfinished(&self) -> Vec<(Vec<WorkspacePath>, String)> {

@@ -85,8 +85,12 @@ impl LocalFolder {
 
     /// Locks a folder, and cleans up what dead writers left in it.
     pub(super) fn lock_to_write(&self, folder: OwnedFd, terms: &Terms<'_>) -> Result<Lock, StoreError> {
-        let lock = Lock::take(folder, terms.has_ended)?;
-        leftover::sweep(&lock, &self.warn);
+        let lock_and_sweep = |folder| {
+            let lock = Lock::take(folder, terms.has_ended)?;
+            leftover::sweep(&lock, &self.warn);
+            Ok(lock)
+        };
+        let lock = lock_and_sweep(folder)?;
         if !Staging::is_in(&lock) {
             return Ok(lock);
         }
@@ -94,7 +98,7 @@ impl LocalFolder {
         let path = leftover::shown_path(&lock);
         let folder = lock.release();
         self.recover_found(&path);
-        Lock::take(folder, terms.has_ended)
+        lock_and_sweep(folder)
     }
 
     /// Resolves the path of a new file and creates its missing parent folders. `check` gets the resolved path before

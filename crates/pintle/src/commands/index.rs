@@ -27,6 +27,7 @@ pub fn run(arguments: IndexArguments) -> Result<ExitCode, StartError> {
     workspace.refuse_state_inside_root()?;
     let path = arguments.path.as_deref().map(WorkspacePath::parse).transpose();
     let path = path.map_err(StartError::Path)?;
+    compose::open_folder(&workspace)?;
     let search = compose::open_search(&workspace)?;
     let shown = Shown::new(std::io::stderr().is_terminal() && !arguments.json && !prints_phases);
     let report = search.build_index(arguments.full, path.as_ref(), &shown);

@@ -26,6 +26,7 @@ use crate::{
 pub fn run(mut arguments: SearchArguments) -> Result<ExitCode, StartError> {
     let workspace = Workspace::decide(&Given::read(std::mem::take(&mut arguments.flags))?)?;
     workspace.refuse_state_inside_root()?;
+    compose::open_folder(&workspace)?;
     let search = compose::open_search(&workspace.without_background())?;
     if arguments.regex {
         arguments.matching = Match::Regex;

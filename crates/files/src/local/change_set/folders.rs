@@ -124,23 +124,24 @@ impl LocalFolder {
             return Err(Stopped::Failed(ChangeSetError::Files(problems)));
         }
         let failed = |error| Stopped::Failed(ChangeSetError::Whole(error));
-        let mut folders =
-            Folders::lock(opened, Instant::now() + LOCK_TIMEOUT, terms.has_ended).map_err(failed)?;
-        folders.missing = missing;
-        folders.locks.iter().for_each(|folder| leftover::sweep(folder, &self.warn));
-        // A folder in which another one's staged files are left can be used all the same.
+        let lock_and_sweep = |opened| {
+            let deadline = Instant::now() + LOCK_TIMEOUT;
+            let folders = Folders::lock(opened, deadline, terms.has_ended).map_err(failed)?;
+            folders.locks.iter().for_each(|folder| leftover::sweep(folder, &self.warn));
+            Ok(folders)
+        };
+        let mut folders = lock_and_sweep(opened)?;
         let staged: Vec<_> =
             folders.locks.iter().filter(|folder| Staging::is_in(folder)).map(leftover::shown_path).collect();
-        if staged.is_empty() {
-            return Ok(folders);
+        if !staged.is_empty() {
+            // Recovery takes the locks of all folders that it needs. A folder in which another one's staged files are left
+            // can be used all the same.
+            let opened = folders.release();
+            for path in &staged {
+                self.recover_found(path);
+            }
+            folders = lock_and_sweep(opened)?;
         }
-        let missing = std::mem::take(&mut folders.missing);
-        let opened = folders.release();
-        for path in &staged {
-            self.recover_found(path);
-        }
-        let mut folders =
-            Folders::lock(opened, Instant::now() + LOCK_TIMEOUT, terms.has_ended).map_err(failed)?;
         folders.missing = missing;
         Ok(folders)
     }

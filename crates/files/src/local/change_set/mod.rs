@@ -18,7 +18,7 @@ mod undo;
 use std::{io, path::PathBuf, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
-use pintle_contract::{ErrorCode, Fault};
+use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use pintle_root::open_any_in;
 use rustix::io::Errno;
 
@@ -42,6 +42,7 @@ use super::{
     temporary::{lease, make_alike, rename_to_new},
 };
 use crate::{
+    fault::fault,
     hash::Hash,
     store::{ChangeKind, ChangeSetError, FileChange, StoreError, Terms},
 };
@@ -176,7 +177,10 @@ impl LocalFolder {
         if unfinished.is_empty() {
             journal.remove();
         }
-        let unfinished = unfinished.into_iter().map(|(path, error)| (path, reason(&error)));
+        let unfinished = unfinished.into_iter().map(|(path, error)| {
+            let reason = reason(error, &path);
+            (path, reason)
+        });
         let kept: Vec<_> = kept.into_iter().chain(unfinished).collect();
         Err(match number {
             _ if !kept.is_empty() => {
@@ -350,11 +354,12 @@ fn whole(error: StoreError) -> ChangeSetError {
     ChangeSetError::Whole(error)
 }
 
-fn reason(error: &StoreError) -> String {
+/// Why a file could not be undone.
+fn reason(error: StoreError, path: &WorkspacePath) -> String {
     match error {
         StoreError::Io(error) => error.to_string(),
         StoreError::Locked(_) => "another program holds the lock on its folder".into(),
-        error => format!("{error:?}"),
+        error => fault(error, path).message.replace("; nothing was done", ""),
     }
 }
 

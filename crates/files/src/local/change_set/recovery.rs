@@ -1,7 +1,7 @@
 //! Recovery: undoes the change sets of processes that died in the middle.
 //!
-//! It runs before the first call, whenever there is a journal whose owner is dead, and when a writer finds staged files. It is
-//! the server's own act: no scopes and no rules apply, and no call fails because of it.
+//! It runs before the first call, before any call when there is a journal whose owner is dead, and when a writer finds staged
+//! files. It is the server's own act: no scopes and no rules apply, and no call fails because of it.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -31,6 +31,8 @@ use crate::{
 /// A time of a file system may be as old as this although it was taken just now.
 const CLOCK_STEP: Duration = Duration::from_millis(50);
 const MOST_WARNINGS: usize = 1000;
+/// How many files of an unfinished change set are named with the reason.
+const REASONS_SHOWN: usize = 3;
 /// How often an unfinished change set is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -45,14 +47,22 @@ pub struct UnfinishedChange {
     pub reason: String,
 }
 
+/// The inode of a folder, and when it was changed: seconds and nanoseconds.
+type Stamp = (u64, i64, i64);
+
+fn stamp(folder: &Path) -> Option<Stamp> {
+    let stat = statat(CWD, folder, AtFlags::empty()).ok()?;
+    Some((stat.st_ino, stat.st_mtime, stat.st_mtime_nsec as i64))
+}
+
 /// What is known about the journals.
 #[derive(Default)]
 pub(in crate::local) struct Recovery(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// The folder of the journals when it was read last: its inode and its time.
-    stamp: Option<(u64, i64, i64)>,
+    /// The folder of the journals when it was read last.
+    stamp: Option<Stamp>,
     /// Whether a journal may have come or gone since without a trace in the stamp, or an owner may have died.
     is_unsettled: bool,
     unfinished: Vec<UnfinishedChange>,
@@ -61,19 +71,31 @@ struct Known {
     warned_of: HashSet<String>,
 }
 
+impl Known {
+    /// Whether there is nothing to do as long as the folder of the journals has this stamp.
+    fn is_settled(&self, stamp: Option<Stamp>) -> bool {
+        let may_retry = self.last_attempt.is_none_or(|last| last.elapsed() >= RETRY_INTERVAL);
+        self.stamp == stamp && !self.is_unsettled && (self.unfinished.is_empty() || !may_retry)
+    }
+}
+
 impl LocalFolder {
-    /// Undoes the change sets of dead processes. Without a new journal this is one system call.
-    pub(in crate::local) fn recover_if_needed(&self) {
+    /// Whether a change set of a dead process may have to be undone. Without a new journal this is one system call.
+    pub fn needs_recovery(&self) -> bool {
+        let Some(folder) = &self.change_sets.journals else { return false };
+        let stamp = stamp(folder);
+        // Whoever holds the lock is recovering, and that has to be waited for.
+        self.change_sets.recovery.0.try_lock().is_none_or(|known| !known.is_settled(stamp))
+    }
+
+    /// Undoes the change sets of dead processes, if there are any.
+    pub fn recover(&self) {
         let Some(folder) = &self.change_sets.journals else { return };
-        let stat = statat(CWD, folder, AtFlags::empty()).ok();
-        let stamp = stat.map(|stat| (stat.st_ino, stat.st_mtime, stat.st_mtime_nsec as i64));
         let mut known = self.change_sets.recovery.0.lock();
-        let is_known = known.stamp == stamp && !known.is_unsettled;
-        let is_time = known.last_attempt.is_none_or(|last| last.elapsed() >= RETRY_INTERVAL);
-        if is_known && (known.unfinished.is_empty() || !is_time) {
-            return;
+        let stamp = stamp(folder);
+        if !known.is_settled(stamp) {
+            self.recover_all(folder, stamp, &mut known);
         }
-        self.recover_all(folder, stamp, &mut known);
     }
 
     /// Recovers because a writer has found staged files in a folder, whose lock it does not hold now. Returns whether
@@ -94,7 +116,7 @@ impl LocalFolder {
 
     /// The change sets that could not be undone.
     pub fn unfinished_changes(&self) -> Vec<UnfinishedChange> {
-        self.recover_if_needed();
+        self.recover();
         self.change_sets.recovery.0.lock().unfinished.clone()
     }
 
@@ -110,13 +132,13 @@ impl LocalFolder {
         }
     }
 
-    fn recover_all(&self, folder: &Path, stamp: Option<(u64, i64, i64)>, known: &mut Known) -> bool {
+    fn recover_all(&self, folder: &Path, stamp: Option<Stamp>, known: &mut Known) -> bool {
         let patience = if known.unfinished.is_empty() { LOCK_TIMEOUT } else { Duration::from_millis(100) };
         let (mut unfinished, mut is_unsettled, mut has_recovered) = (Vec::new(), false, false);
         // No folder, no journals.
         for path in journals(folder).unwrap_or_default() {
             match Journal::take_over(&path) {
-                Ok(Some(journal)) => match self.recover(journal, patience) {
+                Ok(Some(journal)) => match self.recover_by(journal, patience) {
                     Ok(()) => has_recovered = true,
                     Err(Some(change)) => unfinished.push(change),
                     Err(None) => {}
@@ -150,7 +172,7 @@ impl LocalFolder {
     }
 
     /// Recovers by one journal. An error is what is left to do, if it is this root's.
-    fn recover(&self, mut journal: Journal, patience: Duration) -> Result<(), Option<UnfinishedChange>> {
+    fn recover_by(&self, mut journal: Journal, patience: Duration) -> Result<(), Option<UnfinishedChange>> {
         let path = journal.path().to_owned();
         let failed = |files: Vec<WorkspacePath>, reason: String| {
             Some(UnfinishedChange { files, journal: path.clone(), reason })
@@ -176,16 +198,19 @@ impl LocalFolder {
         }
         let files: Vec<_> =
             record.files.iter().filter_map(|file| WorkspacePath::parse(&file.path).ok()).collect();
-        let folders = self
-            .lock_recorded(&files, &record, patience)
-            .map_err(|error| failed(files.clone(), reason(&error)))?;
+        let folders = self.lock_recorded(&files, &record, patience).map_err(|error| {
+            failed(files.clone(), reason(error, files.first().unwrap_or(&WorkspacePath::root())))
+        })?;
         let Undone { kept, unfinished, .. } = match state {
             State::Done => clean_up(&record, &folders, self.durability, &self.warn),
             state => undo(&record, state, &folders, self.durability, &self.warn),
         };
-        if let Some((path, error)) = unfinished.first() {
-            let reason = format!("{path}: {}", reason(error));
-            return Err(failed(unfinished.iter().map(|(path, _)| path.clone()).collect(), reason));
+        files.iter().for_each(&self.recovered);
+        if !unfinished.is_empty() {
+            let files = unfinished.iter().map(|(path, _)| path.clone()).collect();
+            let reasons =
+                unfinished.into_iter().map(|(path, error)| format!("{path}: {}", reason(error, &path)));
+            return Err(failed(files, reasons.take(REASONS_SHOWN).collect::<Vec<_>>().join("; ")));
         }
         journal.remove();
         let what = if state == State::Done { "was finished" } else { "was undone" };

@@ -4,6 +4,7 @@
 //! any step, and other programs may have saved since.
 
 use pintle_contract::WorkspacePath;
+use pintle_root::STAGING_FOLDER;
 use rustix::{fs::AtFlags, io::Errno};
 
 use super::{
@@ -107,8 +108,11 @@ fn undo_file(
     folders: &Folders,
     warn: &Warn,
 ) -> Result<Option<String>, StoreError> {
-    // A folder that is gone, or was never made, has nothing to undo.
-    let Some((folder, name)) = locked(path, folders) else { return Ok(None) };
+    let Some((folder, name)) = locked(path, folders) else {
+        // A folder that was never made has nothing to undo.
+        let is_lost = state == State::Staged && file.old.is_some();
+        return Ok(is_lost.then(|| "its folder is not there any more".into()));
+    };
     let staging = match Staging::open(folder) {
         Ok(staging) => Some(staging),
         Err(Errno::NOENT) => None,
@@ -120,6 +124,7 @@ fn undo_file(
         None if state == State::Staged && file.old.is_none() && is(hash_in(folder, name)?, &file.new) => {
             Staging::open_or_create(folder)?
         }
+        None if state == State::Staged && file.old.is_some() => return without_old(file, folder, name),
         None => return Ok(None),
     };
     if state == State::Staging {
@@ -137,6 +142,12 @@ fn is(hash: Option<Hash>, expected: &str) -> bool {
     hash.is_some_and(|hash| Hash::parse(expected) == Some(hash))
 }
 
+/// There is no staged file: the change was undone before, or somebody has removed the old file.
+fn without_old(file: &FileRecord, folder: &Lock, name: &str) -> Result<Option<String>, StoreError> {
+    let is_new = matches!(hash_in(folder, name), Ok(visible) if is(visible, &file.new));
+    Ok(is_new.then(|| format!("somebody has removed its old content from {STAGING_FOLDER}")))
+}
+
 /// Exchanges a file back. The file that comes out is checked: it is removed only if it has our content. If it is a
 /// newer save, it gets its name back.
 fn undo_edit(
@@ -151,7 +162,10 @@ fn undo_edit(
     let old = file.old.as_deref().unwrap_or_default();
     for _ in 0..ROUNDS {
         let staged = staging.hash(&file.staged)?;
-        if staged.is_none() || is(staged, &file.new) {
+        if staged.is_none() {
+            return without_old(file, folder, name);
+        }
+        if is(staged, &file.new) {
             // It has not been exchanged, or was exchanged back.
             staging.remove(&file.staged)?;
             return Ok(None);
