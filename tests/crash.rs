@@ -431,6 +431,66 @@ fn a_full_disk_is_reported_and_nothing_has_changed() {
     assert!(output.ends_with("}\na.txt\nc.txt\n"), "something is left: {output}");
 }
 
+/// A server in whose root or state folder there is no space left is asked to change two files at once.
+fn edit_of_two_files_without_space(is_state_full: bool) -> Option<(tempfile::TempDir, Vec<Value>, String)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [root, state] = ["root", "state"].map(|name| folder.path().join(name));
+    fs::create_dir(&root).expect("a folder");
+    fs::create_dir(&state).expect("a folder");
+    let mut probe = Command::new("unshare");
+    probe.args(["-Urm", "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]).arg(&root);
+    if !probe.output().is_ok_and(|probe| probe.status.success()) {
+        skip("this system gives users no disk of their own");
+        return None;
+    }
+    let script = r#"mount -t tmpfs -o size=512k tmpfs "$3" || exit 9
+        echo old > "$1/a.txt"; echo old > "$1/b.txt"
+        head -c "$4" /dev/zero > "$3/filling"
+        "$0" serve --root "$1" --state-dir "$2" || exit 8
+        cat "$1/a.txt" "$1/b.txt"; ls -A "$1""#;
+    let (full, filling) = if is_state_full { (&state, "1000000") } else { (&root, "100000") };
+    let mut command = Command::new("unshare");
+    command.args(["-Urm", "sh", "-c", script]).arg(pintle().get_program());
+    command.args([&root, &state, full]).arg(filling).env("MCP_READY_FILE", folder.path().join("ready"));
+    let edit = |path: &str, content: &str| json!({"path": path, "hash": hash("old\n"), "content": content});
+    let much = "x".repeat(600_000);
+    let requests = requests(&[
+        ("text.edit", json!({"edits": [edit("a.txt", "small"), edit("b.txt", &much)]})),
+        ("text.edit", json!({"edits": [edit("a.txt", "small")]})),
+        ("text.edit", json!({"edits": [edit("a.txt", "again"), edit("b.txt", "small")]})),
+    ]);
+    let (code, output, errors) = run(&mut command, &requests);
+    assert_eq!(code, Some(0), "{errors}");
+    let (replies, rest): (Vec<&str>, Vec<&str>) = output.lines().partition(|line| line.starts_with('{'));
+    let replies = replies.iter().map(|reply| serde_json::from_str(reply).expect("JSON")).collect();
+    Some((folder, replies, rest.join(" ")))
+}
+
+#[test]
+fn an_edit_of_several_files_that_do_not_fit_on_the_disk_changes_none() {
+    let Some((_folder, replies, rest)) = edit_of_two_files_without_space(false) else { return };
+    let error = &replies[0]["error"]["data"];
+    assert_eq!(error["code"], json!("UPSTREAM_FAILED"), "{error}");
+    assert_eq!(error["details"]["errors"][0]["entry"], json!(1), "{error}");
+    assert_eq!(error["details"]["errors"][0]["details"]["reason"], json!("no_space"), "{error}");
+    // The disk has space for the other edits, because nothing is left of the first.
+    assert!(replies[1].get("result").is_some(), "{}", replies[1]);
+    let error = &replies[2]["error"]["data"];
+    assert_eq!(error["code"], json!("CONFLICT"), "{error}");
+    assert_eq!(rest, "old small old a.txt b.txt filling");
+}
+
+#[test]
+fn with_a_full_state_folder_several_files_cannot_be_changed_and_one_can() {
+    let Some((_folder, replies, rest)) = edit_of_two_files_without_space(true) else { return };
+    let error = &replies[0]["error"]["data"];
+    assert_eq!(error["code"], json!("UPSTREAM_FAILED"), "{error}");
+    assert_eq!(error["details"]["reason"], json!("no_space"), "{error}");
+    assert!(error["hint"].is_string(), "{error}");
+    assert!(replies[1].get("result").is_some(), "{}", replies[1]);
+    assert_eq!(rest, "old small old a.txt b.txt");
+}
+
 #[test]
 fn a_failing_disk_is_reported_and_the_next_edit_works() {
     let setup = Setup::new();
