@@ -21,20 +21,20 @@ pub(crate) struct TextEdit(pub(crate) Arc<Files>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The edits, in any order. All mean the files as they were read, never the result of another edit, and must not overlap.
+    /// In any order, not overlapping. All mean the files as they were read, never the result of another edit.
     edits: Vec<Entry>,
-    /// Only show what would change (default: false).
+    /// Only show what would change, with the hashes to come (default: false).
     #[serde(default)]
     dry_run: bool,
 }
 
-/// One edit: its arguments are those of text.replace, text.insert, text.append or, without a hash, file.create.
+/// The arguments of text.replace, text.insert, text.append or, without a hash, file.create.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
     /// The file.
     path: String,
-    /// Its hash, or the first 8 digits; once for each file.
+    /// Its hash, or the first 8 digits; once a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     hash: Option<String>,

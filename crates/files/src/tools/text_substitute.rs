@@ -41,11 +41,11 @@ pub(crate) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     lang: Option<String>,
-    /// How many matches there are, as a dry run counts them. With any other number nothing is done. Needed unless `dry_run`.
+    /// How many matches there are; with any other number nothing is done. Needed unless `dry_run`, which counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     expect: Option<u64>,
-    /// Only show what would change (default: false).
+    /// Only show what would change, with the hashes to come (default: false).
     #[serde(default)]
     dry_run: bool,
 }
@@ -108,7 +108,7 @@ impl Tool for TextSubstitute {
 
     const NAME: &'static str = "text.substitute";
     const TITLE: &'static str = "Replace everywhere";
-    const DESCRIPTION: &'static str = "Use this to rename, or to replace a text, in all files that `search` finds for the same arguments: all are changed, or none. Call it with `dry_run` first. Returns the new hashes and a diff.";
+    const DESCRIPTION: &'static str = "Use this to rename or replace a text in all files that `search` finds for the same arguments: all are changed, or none. Returns the new hashes and a diff.";
     const ANNOTATIONS: Annotations = GUARDED_EDIT;
     /// Which files have matches is known only when they are found.
     const PERMISSIONS: &'static [Permission] = &[Permission::SomePath(Verb::Write)];
