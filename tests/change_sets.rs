@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Server, Setup, hash, rounds,
+    Server, Setup, hash, request, rounds,
     trace::{Traced, traced},
     wait_until,
 };
@@ -123,12 +123,18 @@ fn a_cancelled_edit_of_many_files_is_whole_or_nothing_and_never_reported_wrongly
     let (root, state_dir) = (folder.path().join("root"), folder.path().join("state"));
     fs::create_dir(&root).expect("a folder");
     let mut server = server_on(&root, &state_dir);
-    let (mut cancelled, mut done) = (0, 0);
+    let (mut cancelled, mut done, mut usual) = (0, 0, Duration::ZERO);
     for round in 0..rounds(40, 1000) {
         prepare(&root, round);
+        if round % 20 == 0 {
+            let start = Instant::now();
+            server.result("text.edit", change_all(round));
+            usual = start.elapsed();
+            prepare(&root, round);
+        }
         server.request(json!(round), "text.edit", change_all(round));
         let start = Instant::now();
-        while start.elapsed() < Duration::from_micros(150 * (round as u64 % 40)) {
+        while start.elapsed() < usual.mul_f64((round % 20) as f64 / 14.0) {
             std::hint::spin_loop();
         }
         server.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": round}}));
@@ -153,6 +159,11 @@ struct SlowEdit {
 impl SlowEdit {
     /// None where system calls cannot be delayed.
     fn begin(call: &str, timeout: Option<&str>) -> Option<Self> {
+        Self::begin_with(call, timeout, None)
+    }
+
+    /// With a key for idempotency.
+    fn begin_with(call: &str, timeout: Option<&str>, key: Option<&str>) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().join("root");
         fs::create_dir(&root).expect("a folder");
@@ -160,9 +171,18 @@ impl SlowEdit {
         let setup = Setup::new().arg("--root").arg(&root).arg("--state-dir").arg(folder.path().join("state"));
         let setup =
             timeout.iter().fold(setup, |setup, timeout| setup.arg(format!("--timeout=text.edit={timeout}")));
-        let mut traced = traced(setup, call, &[&format!("{call}:delay_enter=400000")])?;
-        traced.server.request(json!(1), "text.edit", change_all(0));
-        Some(Self { folder, traced })
+        let traced = traced(setup, call, &[&format!("{call}:delay_enter=400000")])?;
+        let mut edit = Self { folder, traced };
+        edit.send(key);
+        Some(edit)
+    }
+
+    fn send(&mut self, key: Option<&str>) {
+        let mut message = request(json!(1), "text.edit", change_all(0));
+        if let Some(key) = key {
+            message["idempotencyKey"] = json!(key);
+        }
+        self.traced.server.send(&message);
     }
 
     fn root(&self) -> PathBuf {
@@ -273,6 +293,72 @@ fn a_search_that_saw_a_change_in_the_middle_sees_the_old_state_after_recovery() 
     assert_eq!(found(&mut other, "new"), BTreeMap::new());
     assert_eq!(state(&root, 0), Some(false));
     other.finish();
+}
+
+/// Saves a file by a rename, as most editors do.
+fn save(file: &Path, content: &str) {
+    let beside = file.with_extension("swp");
+    fs::write(&beside, content).expect("written");
+    fs::rename(&beside, file).expect("saved");
+}
+
+#[test]
+fn an_undo_that_cannot_restore_a_file_says_which_and_the_error_is_kept_for_its_key() {
+    let Some(mut edit) = SlowEdit::begin_with("renameat2", None, Some("key")) else { return };
+    let root = edit.root();
+    wait_until("a file is exchanged", || has_begun(&root));
+    let is_new = |name: &&&str| fs::read_to_string(root.join(name)).ok() == Some(content(name, 0, "new"));
+    let first = *FILES.iter().find(is_new).expect("a new file");
+    let last = *FILES.iter().rev().find(|name| !is_new(name)).expect("an old file");
+    // The one stands in the way of the edit, the other in the way of undoing it.
+    save(&root.join(last), "saved\n");
+    save(&root.join(first), "saved, too\n");
+    let reply = edit.traced.server.frame();
+    let error = &reply["error"]["data"];
+    assert_eq!(error["code"], json!("CONFLICT"), "{error}");
+    assert_eq!(error["details"]["kept"][0]["path"], json!(first), "{error}");
+    assert!(error["details"]["kept"][0]["reason"].is_string(), "{error}");
+    let undone = error["details"]["undone"].as_array().expect("a list");
+    assert!(!undone.contains(&json!(first)) && undone.contains(&json!("made/here/d.txt")), "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains(first) && !message.contains("nothing was done"), "{message}");
+    for name in FILES {
+        let expected = match name {
+            _ if name == first => "saved, too\n".to_owned(),
+            _ if name == last => "saved\n".to_owned(),
+            _ => content(name, 0, "old"),
+        };
+        assert_eq!(fs::read_to_string(root.join(name)).expect("text"), expected, "{name}");
+    }
+    assert_eq!(leftovers(&root), Vec::<PathBuf>::new());
+    edit.send(Some("key"));
+    assert_eq!(edit.traced.server.frame()["error"]["data"], *error);
+    edit.traced.server.finish();
+}
+
+#[test]
+fn what_cannot_be_undone_yet_is_reported_and_only_its_files_cannot_be_edited() {
+    let Some(SlowEdit { folder, traced }) = SlowEdit::begin("renameat2", None) else { return };
+    let root = folder.path().join("root");
+    wait_until("a file is exchanged", || has_begun(&root));
+    traced.kill();
+    let foreign = fs::File::open(root.join("src/deep")).expect("a folder");
+    rustix::fs::flock(&foreign, rustix::fs::FlockOperation::LockExclusive).expect("locked");
+    // It waits for the lock in vain, and starts.
+    let mut server = server_on(&root, &folder.path().join("state"));
+    let warnings = |server: &mut Server| server.result("check_status", json!({}))["warnings"].to_string();
+    let shown = warnings(&mut server);
+    assert!(shown.contains("src/deep/b.txt") && shown.contains("lock"), "{shown}");
+    server.result("text.read", json!({"path": "a.txt"}));
+    let now = fs::read(root.join("docs/c.txt")).expect("read");
+    let error = server.error("text.append", json!({"path": "docs/c.txt", "hash": hash(now), "content": "x"}));
+    assert_eq!(error["code"], json!("CONFLICT"), "{error}");
+    assert_eq!(error["details"]["reason"], json!("unfinished_change"), "{error}");
+    server.result("file.create", json!({"path": "docs/other.txt", "content": "x"}));
+    drop(foreign);
+    wait_until("it is undone", || !warnings(&mut server).contains("src/deep/b.txt"));
+    assert_eq!(state(&root, 0), Some(false));
+    server.finish();
 }
 
 #[test]

@@ -16,6 +16,11 @@ pub(crate) fn target_fault(error: StoreError, to: &WorkspacePath) -> Fault {
     if is_folder { fault.hint("add the file's new name to the path") } else { fault }
 }
 
+/// What is wrong, as a part of an error after which something was done.
+pub(crate) fn cause(error: StoreError, path: &WorkspacePath) -> String {
+    fault(error, path).message.replace("; nothing was done", "")
+}
+
 /// The fault for an error at a path.
 pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
     let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);

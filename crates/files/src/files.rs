@@ -80,6 +80,8 @@ impl Files {
             |path: &&WorkspacePath| call.caller().require(&Access::Path(Verb::Read, (*path).clone())).is_ok();
         let about = |(files, reason): (Vec<WorkspacePath>, String)| {
             let names: Vec<_> = files.iter().filter(may_read).map(ToString::to_string).collect();
+            // The reason may name any of the files.
+            let reason = if names.len() == files.len() { reason } else { "the server's log says why".into() };
             match names.is_empty() {
                 true => reason,
                 false => format!("{}: {reason}", names.join(", ")),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    fault::fault,
+    fault::cause,
     hash::Hash,
     store::{ChangeKind, ChangeSetError, FileChange, Store, StoreError, Terms},
 };
@@ -141,16 +141,16 @@ fn shorten(path: &str) -> String {
 /// The error of a change set that could not be undone in every file.
 pub(crate) fn not_undone(
     path: Option<&WorkspacePath>,
-    cause: StoreError,
+    error: StoreError,
     undone: &[WorkspacePath],
     kept: &[(WorkspacePath, String)],
 ) -> Fault {
-    let code = match cause {
+    let code = match error {
         StoreError::Io(_) | StoreError::NotDurable(_) => ErrorCode::UpstreamFailed,
         _ => ErrorCode::Conflict,
     };
     let root = WorkspacePath::root();
-    let cause = fault(cause, path.unwrap_or(&root)).message.replace("; nothing was done", "");
+    let cause = cause(error, path.unwrap_or(&root));
     let shown = |path: &WorkspacePath| path.as_str().to_owned();
     let named: Vec<String> = kept.iter().map(|(path, reason)| format!("{path} ({reason})")).collect();
     let message = format!(

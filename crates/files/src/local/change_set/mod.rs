@@ -42,7 +42,7 @@ use super::{
     temporary::{lease, make_alike, rename_to_new},
 };
 use crate::{
-    fault::fault,
+    fault::cause,
     hash::Hash,
     store::{ChangeKind, ChangeSetError, FileChange, StoreError, Terms},
 };
@@ -359,7 +359,7 @@ fn reason(error: StoreError, path: &WorkspacePath) -> String {
     match error {
         StoreError::Io(error) => error.to_string(),
         StoreError::Locked(_) => "another program holds the lock on its folder".into(),
-        error => fault(error, path).message.replace("; nothing was done", ""),
+        error => cause(error, path),
     }
 }
 
