@@ -1,10 +1,14 @@
 //! Files that are bound to schemas: no operation writes content there that does not match the schema.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path, process::Command};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, data, hash, pintle, run};
+use crate::support::{
+    Server, Setup, data,
+    folder::{tree, write},
+    hash, pintle, run,
+};
 
 /// Lamps are bound in their folder. Nothing else is bound.
 const LAMPS: &[(&str, &str)] = &[("lamps/**/*.json", "lamp")];
@@ -25,33 +29,9 @@ fn bound(bindings: &[(&str, &str)], files: &[(&str, &str)]) -> Server {
     let (root, file) = (setup.path("root"), setup.path("pintle.toml"));
     fs::write(&file, config(bindings)).expect("writes");
     for (path, content) in files {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, content).expect("writes");
+        write(&root, path, content);
     }
     setup.arg("--config").arg(file).start()
-}
-
-/// Everything in a folder: files with their bytes, links with their targets, folders.
-fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).expect("a folder") {
-            let entry = entry.expect("an entry");
-            let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
-            let what = if kind.is_dir() {
-                folders.push(path.clone());
-                b"a folder".to_vec()
-            } else if kind.is_symlink() {
-                fs::read_link(&path).expect("a link").into_os_string().into_encoded_bytes()
-            } else {
-                fs::read(&path).expect("a file")
-            };
-            found.insert(path.strip_prefix(folder).expect("below").to_string_lossy().into_owned(), what);
-        }
-    }
-    found
 }
 
 fn content(server: &Server, path: &str) -> String {

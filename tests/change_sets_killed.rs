@@ -16,36 +16,19 @@ use rustix::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, hash, pintle, random::Random, request, rounds, run, skip};
+use crate::support::{
+    Server, Setup,
+    folder::{Tree, tree},
+    hash, pintle,
+    random::Random,
+    request, rounds, run, skip,
+};
 
 /// The folders that are there before; some files stand in the same one, others in another.
 const FOLDERS: [&str; 5] = ["", "src/", "src/deep/", "docs/", "a folder/"];
 /// Where files are created, in folders that are there and in ones that are not.
 const CREATED: [&str; 5] = ["made", "src/made", "docs/new/made", "new/made", "new/deep/made"];
 const MODES: [u32; 4] = [0o644, 0o600, 0o755, 0o640];
-
-/// Everything in a folder: folders with a slash at the end, files with their modes and bytes.
-type Tree = BTreeMap<String, (u32, Vec<u8>)>;
-
-fn tree(root: &Path) -> Tree {
-    let mut found = Tree::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let entry = entry.expect("an entry").path();
-            let name = entry.strip_prefix(root).expect("below").to_str().expect("text").to_owned();
-            let metadata = entry.symlink_metadata().expect("there");
-            if metadata.is_dir() {
-                found.insert(format!("{name}/"), (0, Vec::new()));
-                folders.push(entry);
-            } else {
-                let mode = metadata.permissions().mode() & 0o7777;
-                found.insert(name, (mode, fs::read(&entry).expect("read")));
-            }
-        }
-    }
-    found
-}
 
 /// The names that differ.
 fn differences(now: &Tree, other: &Tree) -> Vec<String> {
@@ -107,7 +90,7 @@ impl Edit {
                 let content = format!("created in {round}\n");
                 edits.push(json!({"path": name, "content": content}));
                 for (end, _) in name.match_indices('/') {
-                    after.insert(name[..=end].to_owned(), (0, Vec::new()));
+                    after.insert(name[..end].to_owned(), before["docs"].clone());
                 }
                 after.insert(name.to_owned(), (usual_mode, content.into_bytes()));
             }

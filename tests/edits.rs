@@ -1,10 +1,14 @@
 //! Edits that cost little to write, and several edits in one call: all are made, or none.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path};
+use std::{fs, os::unix::fs::symlink};
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, data, hash, request};
+use crate::support::{
+    Server, Setup, data,
+    folder::{tree, write},
+    hash, request,
+};
 
 const TEXT: &str = "one\ntwo\nthree\nfour\nfive\n";
 
@@ -15,29 +19,9 @@ fn start(files: &[(&str, &str)]) -> Server {
 
 fn start_with(setup: Setup, files: &[(&str, &str)]) -> Server {
     for (path, content) in files {
-        let path = setup.path("root").join(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, content).expect("writes");
+        write(&setup.path("root"), path, content);
     }
     setup.start()
-}
-
-/// The bytes of all files below a folder.
-fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
-            } else if path.is_file() {
-                let name = path.strip_prefix(folder).expect("below").to_string_lossy().into_owned();
-                found.insert(name, fs::read(path).expect("a file"));
-            }
-        }
-    }
-    found
 }
 
 fn content(server: &Server, path: &str) -> String {

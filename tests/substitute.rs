@@ -1,11 +1,17 @@
 //! `text.substitute`: every match that `search` finds is replaced in one call, in all files or in none.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::fs;
 
 use regex::bytes::{NoExpand, RegexBuilder};
 use serde_json::{Value, json};
 
-use crate::support::{Server, Setup, hash, random::Random, request, rounds};
+use crate::support::{
+    Server, Setup,
+    folder::{tree, write},
+    hash,
+    random::Random,
+    request, rounds,
+};
 
 fn start(files: &[(&str, &[u8])]) -> Server {
     start_with(Setup::new(), files)
@@ -16,29 +22,6 @@ fn start_with(setup: Setup, files: &[(&str, &[u8])]) -> Server {
         write(&setup.path("root"), path, content);
     }
     setup.start()
-}
-
-fn write(root: &Path, path: &str, content: &[u8]) {
-    let path = root.join(path);
-    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-    fs::write(path, content).expect("writes");
-}
-
-fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(folder).expect("below").to_string_lossy().into_owned();
-                found.insert(name, fs::read(path).expect("a file"));
-            }
-        }
-    }
-    found
 }
 
 fn content(server: &Server, path: &str) -> String {

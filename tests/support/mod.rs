@@ -1,6 +1,7 @@
 //! Starts the real binary and talks to it.
 
 pub mod archives;
+pub mod folder;
 pub mod http;
 pub mod https;
 pub mod packs;
