@@ -348,16 +348,76 @@ fn what_cannot_be_undone_yet_is_reported_and_only_its_files_cannot_be_edited() {
     let mut server = server_on(&root, &folder.path().join("state"));
     let warnings = |server: &mut Server| server.result("check_status", json!({}))["warnings"].to_string();
     let shown = warnings(&mut server);
-    assert!(shown.contains("src/deep/b.txt") && shown.contains("lock"), "{shown}");
+    let holder = format!("process {} holds the lock", std::process::id());
+    assert!(shown.contains("src/deep/b.txt") && shown.contains(&holder), "{shown}");
+    assert!(shown.contains("end the program that holds the lock"), "{shown}");
     server.result("text.read", json!({"path": "a.txt"}));
     let now = fs::read(root.join("docs/c.txt")).expect("read");
-    let error = server.error("text.append", json!({"path": "docs/c.txt", "hash": hash(now), "content": "x"}));
-    assert_eq!(error["code"], json!("CONFLICT"), "{error}");
-    assert_eq!(error["details"]["reason"], json!("unfinished_change"), "{error}");
+    // The one is in the folder that is locked, the other in another one.
+    for (path, now) in [("docs/c.txt", now), ("src/deep/b.txt", Vec::new())] {
+        let error = server.error("text.append", json!({"path": path, "hash": hash(now), "content": "x"}));
+        assert_eq!(error["code"], json!("CONFLICT"), "{error}");
+        assert_eq!(error["details"]["reason"], json!("unfinished_change"), "{error}");
+    }
     server.result("file.create", json!({"path": "docs/other.txt", "content": "x"}));
     drop(foreign);
     wait_until("it is undone", || !warnings(&mut server).contains("src/deep/b.txt"));
     assert_eq!(state(&root, 0), Some(false));
+    server.finish();
+}
+
+#[test]
+fn something_else_with_the_name_of_staged_files_stops_edits_of_several_files_in_its_folder_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("root");
+    fs::create_dir(&root).expect("a folder");
+    prepare(&root, 0);
+    let blocked = root.join("src/.pintle-staged");
+    let make: [fn(&Path); 3] = [
+        |path| fs::write(path, "of a repository\n").expect("written"),
+        |path| std::os::unix::fs::symlink("deep", path).expect("linked"),
+        |path| std::os::unix::fs::symlink("nowhere", path).expect("linked"),
+    ];
+    let mut server = server_on(&root, &folder.path().join("state"));
+    for (round, make) in make.into_iter().enumerate() {
+        prepare(&root, round);
+        make(&blocked);
+        let kind = blocked.symlink_metadata().expect("there").file_type();
+        for dry_run in [true, false] {
+            let mut arguments = change_all(round);
+            arguments["dry_run"] = json!(dry_run);
+            let error = server.error("text.edit", arguments);
+            assert_eq!(error["code"], json!("FORBIDDEN"), "{error}");
+            let entries: Vec<_> = error["details"]["errors"].as_array().expect("errors").iter().collect();
+            assert!(matches!(entries[..], [one] if one["path"] == "src/a.txt"), "{error}");
+            assert!(error["message"].as_str().is_some_and(|text| text.contains(".pintle-staged")), "{error}");
+        }
+        assert_eq!(state(&root, round), Some(false));
+        let tag = hash(content("src/a.txt", round, "old"));
+        let alone = json!({"path": "src/a.txt", "hash": tag, "lines": [1, 2], "new": "alone"});
+        server.result("text.edit", json!({"edits": [alone], "dry_run": true}));
+        server.result("text.edit", json!({ "edits": [alone] }));
+        assert_eq!(blocked.symlink_metadata().expect("there").file_type(), kind);
+        fs::remove_file(&blocked).expect("removed");
+        prepare(&root, round);
+        server.result("text.edit", change_all(round));
+    }
+    server.finish();
+}
+
+#[test]
+fn the_folder_of_the_journals_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (root, state_dir) = (folder.path().join("root"), folder.path().join("state"));
+    fs::create_dir(&root).expect("a folder");
+    prepare(&root, 0);
+    let mut server = server_on(&root, &state_dir);
+    server.result("text.edit", change_all(0));
+    for folder in [state_dir.join("changes"), state_dir] {
+        let mode = fs::metadata(&folder).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
+    }
     server.finish();
 }
 

@@ -244,7 +244,7 @@ fn kills_are_survived(place: &Path, seed: u64) {
                 while !is_staging(&root) && replies.is_empty() {
                     replies.extend(server.frame_at_once());
                 }
-                pause(usual.mul_f64(random.fraction() / 2.0));
+                pause(usual.mul_f64(random.fraction().powi(3) / 2.0));
             }
             server.signal(Signal::KILL);
             server.wait();
@@ -334,15 +334,21 @@ impl Tampered {
 
     /// None where there is no `strace` that can do this.
     fn run(&self, call: &str, tampering: &str) -> Option<Ended> {
+        self.run_with(call, &[&format!("{call}:{tampering}")])
+    }
+
+    /// With several system calls tampered with; the first one is counted.
+    fn run_with(&self, call: &str, tampering: &[&str]) -> Option<Ended> {
         let log = self.folder.path().join("trace");
         let mut command = Command::new("strace");
         command
             .args(["-f", "-qq", "-e"])
-            .arg(format!("trace={call}"))
-            .arg("-e")
-            .arg(format!("inject={call}:{tampering}"))
+            .arg("trace=fdatasync,fsync,mkdirat,openat,flock,write,renameat2,unlinkat,fsetxattr,fchmod")
             .arg("-o")
             .arg(&log);
+        for tampering in tampering {
+            command.arg("-e").arg(format!("inject={tampering}"));
+        }
         command.arg(pintle().get_program()).args(["serve", "--log-level=off", "--root"]).arg(self.root());
         command.arg("--state-dir").arg(self.state());
         let line = format!("{}\n", request(json!(1), "text.edit", self.edit.arguments.clone()));
@@ -393,9 +399,18 @@ fn killed_at_any_system_call_all_files_are_old_or_all_are_new() {
     }
     let mut random = Random::new(13);
     let (mut olds, mut news) = (0, 0);
-    for call in
-        ["openat", "flock", "mkdirat", "write", "fsync", "renameat2", "unlinkat", "fsetxattr", "fchmod"]
-    {
+    for call in [
+        "openat",
+        "flock",
+        "mkdirat",
+        "write",
+        "fsync",
+        "fdatasync",
+        "renameat2",
+        "unlinkat",
+        "fsetxattr",
+        "fchmod",
+    ] {
         let mut step = 1 + random.below(rounds(8, 1));
         loop {
             let world = Tampered::new(random.next());
@@ -425,7 +440,7 @@ fn whichever_system_call_finds_the_disk_full_all_files_are_as_the_reply_says() {
     }
     let mut random = Random::new(14);
     let (mut failed, mut done) = (0, 0);
-    for call in ["mkdirat", "fsync", "renameat2", "fsetxattr", "fchmod"] {
+    for call in ["mkdirat", "fsync", "fdatasync", "renameat2", "unlinkat", "fsetxattr", "fchmod"] {
         for lasting in ["", "+"] {
             let mut step = 1 + random.below(rounds(4, 1));
             loop {
@@ -435,7 +450,8 @@ fn whichever_system_call_finds_the_disk_full_all_files_are_as_the_reply_says() {
                 let Some(ended) = ended else { return };
                 let reply = ended.reply.unwrap_or_else(|| panic!("{what}: no reply"));
                 let error = &reply["error"]["data"];
-                if error["details"]["kept"].is_null() {
+                // Otherwise something is left for recovery.
+                if error["details"]["kept"].is_null() && call != "unlinkat" {
                     let is_new = world.edit.state_of(&tree(&world.root()), &what);
                     assert_eq!(is_new, reply.get("result").is_some(), "{what}: {reply}");
                 }
@@ -456,4 +472,30 @@ fn whichever_system_call_finds_the_disk_full_all_files_are_as_the_reply_says() {
     }
     println!("{failed} edits failed and changed nothing, {done} were made");
     assert!(failed > 0, "nothing failed");
+}
+
+/// The second `fdatasync` is that of the journal after all files are exchanged.
+#[test]
+fn a_change_that_could_not_be_noted_as_done_is_undone_as_a_whole_even_if_that_is_cut_off() {
+    if !has_strace() {
+        return;
+    }
+    let mut random = Random::new(15);
+    for second in ["renameat2:error=EIO", "renameat2:signal=KILL", "unlinkat:signal=KILL"] {
+        for step in (1..).step_by(rounds(3, 1)) {
+            let what = format!("{second}:when={step}");
+            let world = Tampered::new(random.next());
+            let ended = world.run_with("renameat2", &["fdatasync:error=EIO:when=2", &what]);
+            let Some(ended) = ended else { return };
+            assert!(!world.is_new_after_recovery(&what), "{what}");
+            if let Some(reply) = &ended.reply {
+                assert_eq!(reply["error"]["data"]["code"], json!("UPSTREAM_FAILED"), "{what}: {reply}");
+            }
+            if !ended.was_killed
+                && ended.reply.is_some_and(|reply| reply["error"]["data"]["details"]["kept"].is_null())
+            {
+                break;
+            }
+        }
+    }
 }

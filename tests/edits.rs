@@ -268,6 +268,62 @@ fn a_batch_with_twenty_mistakes_reports_each_with_its_edit_and_changes_nothing()
 }
 
 #[test]
+fn what_is_wrong_with_a_file_is_said_of_each_of_its_edits() {
+    let mut server = start(&[("a.txt", TEXT), ("b.txt", TEXT)]);
+    let tag = &hash(TEXT)[..8];
+    let edits = json!([
+        {"path": "absent.txt", "hash": tag, "lines": [1, 2], "new": "x"},
+        {"path": "absent.txt", "content": "x"},
+        {"path": "a.txt", "hash": tag, "lines": "1-1", "new": "x"},
+        {"path": "a.txt", "old": "none such", "new": "x"},
+        // Appends to a file that exists need its hash.
+        {"path": "b.txt", "content": "x"},
+        {"path": "b.txt", "content": "y"},
+    ]);
+    let mut initialize = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+    initialize["clientInfo"] = json!({"name": "test", "version": "1"});
+    server.result("initialize", initialize);
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let call = json!({"name": "text_edit", "arguments": {"edits": edits}});
+    let result = server.result("tools/call", call);
+    let error: Value =
+        serde_json::from_str(result["content"][0]["text"].as_str().expect("text")).expect("JSON");
+    let codes: Vec<_> = entries(&error).into_iter().map(|(entry, code)| format!("{entry} {code}")).collect();
+    let expected =
+        ["0 NOT_FOUND", "1 NOT_FOUND", "2 INVALID_REQUEST", "3 INVALID_REQUEST", "4 CONFLICT", "5 CONFLICT"];
+    assert_eq!(codes, expected, "{error}");
+    let hint = error["details"]["errors"][5]["hint"].as_str().expect("a hint");
+    assert!(hint.contains("give its hash to append"), "{error}");
+    server.finish();
+}
+
+#[test]
+fn a_created_file_is_not_a_folder_for_another() {
+    let mut server = start(&[]);
+    for dry_run in [true, false] {
+        let edits = json!([{"path": "p/q", "content": "2"}, {"path": "p", "content": "1"}]);
+        let error = refused(&mut server, json!({"edits": edits, "dry_run": dry_run}));
+        assert_eq!(entries(&error), [(0, "INVALID_REQUEST".to_owned())], "{error}");
+    }
+    server.finish();
+}
+
+#[test]
+fn all_names_of_one_file_can_be_changed_together() {
+    let mut server = start(&[("a.txt", TEXT)]);
+    let root = server.path("root");
+    for name in ["b.txt", "c.txt"] {
+        fs::hard_link(root.join("a.txt"), root.join(name)).expect("linked");
+    }
+    let edit = |path: &str| json!({"path": path, "hash": hash(TEXT), "lines": [1, 2], "new": path});
+    server.result("text.edit", json!({"edits": [edit("a.txt"), edit("b.txt")]}));
+    for (name, first) in [("a.txt", "a.txt"), ("b.txt", "b.txt"), ("c.txt", "one")] {
+        assert!(content(&server, name).starts_with(&format!("{first}\ntwo")), "{name}");
+    }
+    server.finish();
+}
+
+#[test]
 fn the_code_is_that_of_the_first_problem_and_an_existing_file_is_not_created() {
     let mut server = start(&[("a.txt", TEXT), ("b.txt", "b\n")]);
     let create = json!({"path": "a.txt", "content": "x"});

@@ -85,7 +85,14 @@ pub(crate) fn edit_files(
                     Some(found) if is_planned && !found.is_empty() => {
                         problems.extend(found.into_iter().map(|one| (file.entries[one.entry], one.fault)));
                     }
-                    _ => problems.push(file.entries[0], problems::of_file(files, store, terms, file, error)),
+                    // What all its edits make of a file is wrong, so only the first of them is named.
+                    _ if matches!(error, StoreError::RuleBroken(_)) => {
+                        problems.push(file.entries[0], problems::of_file(files, store, terms, file, error));
+                    }
+                    _ => {
+                        let fault = problems::of_file(files, store, terms, file, error);
+                        problems.set_for_all(&file.entries, &fault);
+                    }
                 }
             }
             return Err(problems.into_fault());
@@ -94,10 +101,10 @@ pub(crate) fn edit_files(
             let path = batch.first().map_or_else(WorkspacePath::root, |file| file.path.clone());
             return Err(crate::fault::fault(error, &path));
         }
-        Err(ChangeSetError::NotUndone { cause, undone, kept }) => {
+        Err(ChangeSetError::NotUndone { cause, undone, kept, is_tried_again }) => {
             let (number, error) = *cause;
             let file = number.and_then(|number| batch.get(number)).or(batch.first());
-            return Err(not_undone(file.map(|file| &file.path), error, &undone, &kept));
+            return Err(not_undone(file.map(|file| &file.path), error, &undone, (&kept, is_tried_again)));
         }
     };
     let (mut edited, mut diffs) = (Vec::new(), Vec::new());
@@ -192,7 +199,8 @@ fn group(
                 None => by_file.push((resolved, group)),
             },
             Err(error) => {
-                problems.push(group.entries[0], files.fault(error, &group.path, store, terms));
+                let fault = files.fault(error, &group.path, store, terms);
+                problems.set_for_all(&group.entries, &fault);
             }
         }
     }
@@ -219,12 +227,8 @@ fn batch_file<'a>(
             problems.push(*number, problems::no_hash());
             return None;
         }
-        if numbers.len() > 1 {
-            numbers[1..]
-                .iter()
-                .for_each(|number| problems.push(*number, problems::created_twice(numbers[0])));
-            return None;
-        }
+        // If the file exists, they are told so instead.
+        numbers[1..].iter().for_each(|number| problems.push(*number, problems::created_twice(numbers[0])));
         let content = adds(&numbers[0])?;
         return Some(BatchFile { path, entries: numbers, kind: Kind::Create(content) });
     }
@@ -232,12 +236,6 @@ fn batch_file<'a>(
     let mut fitting = Vec::new();
     for number in numbers {
         let entry = &entries[number];
-        if let (Some(written), Change::Replace(replace)) = (&entry.written, &entry.change)
-            && let (Some(lines), None) = (replace.lines, &replace.old)
-        {
-            problems.push(number, files::lines_not_confirmed(written, lines));
-            continue;
-        }
         let tag = match entry.hash.as_deref().map(files::tag).transpose() {
             Ok(tag) => tag,
             Err(fault) => {
@@ -256,6 +254,12 @@ fn batch_file<'a>(
             }
             (None, Some(tag)) => expected = Some((tag, number)),
             _ => {}
+        }
+        if let (Some(written), Change::Replace(replace)) = (&entry.written, &entry.change)
+            && let (Some(lines), None) = (replace.lines, &replace.old)
+        {
+            problems.push(number, files::lines_not_confirmed(written, lines));
+            continue;
         }
         fitting.push(number);
     }

@@ -76,7 +76,9 @@ pub(crate) fn of_creation(path: &WorkspacePath, content: &[u8]) -> FileDiff {
     let name = quoted('b', path);
     if content.is_empty() {
         // Without hunks only git's own header says that a file is created. The empty line ends it.
-        let header = format!("diff --git {} {name}\nnew file mode 100644\n\n", quoted('a', path));
+        // The names in it stand without a tab at their ends.
+        let (old, new) = (quoted('a', path), name.trim_end_matches('\t'));
+        let header = format!("diff --git {} {new}\nnew file mode 100644\n\n", old.trim_end_matches('\t'));
         return FileDiff { header, ..FileDiff::default() };
     }
     let count = content.split_inclusive(|byte| *byte == b'\n').count() as u64;
@@ -111,12 +113,11 @@ pub(crate) fn join(diffs: impl IntoIterator<Item = FileDiff>) -> String {
             }
             if more == 0 {
                 // A hunk that does not fit is shown as far as it does, in whole lines.
-                let whole = |line: &&str| line.ends_with('\n');
-                let mut left = room;
-                for line in hunk.split_inclusive('\n').filter(whole) {
-                    let Some(rest) = left.checked_sub(line.len()) else { break };
-                    text.push_str(line);
-                    left = rest;
+                let fitting = hunk.as_bytes()[..room.min(hunk.len())].iter().rposition(|byte| *byte == b'\n');
+                let fitting = fitting.map_or(0, |end| end + 1);
+                // Its first line alone says nothing.
+                if hunk[..fitting].matches('\n').count() > 1 {
+                    text.push_str(&hunk[..fitting]);
                 }
             }
             more += changes;

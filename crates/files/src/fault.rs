@@ -18,7 +18,11 @@ pub(crate) fn target_fault(error: StoreError, to: &WorkspacePath) -> Fault {
 
 /// What is wrong, as a part of an error after which something was done.
 pub(crate) fn cause(error: StoreError, path: &WorkspacePath) -> String {
-    fault(error, path).message.replace("; nothing was done", "")
+    without_nothing_was_done(&fault(error, path).message)
+}
+
+pub(crate) fn without_nothing_was_done(message: &str) -> String {
+    message.replace("; nothing was done", "")
 }
 
 /// The fault for an error at a path.
@@ -97,7 +101,7 @@ pub(crate) fn fault(error: StoreError, path: &WorkspacePath) -> Fault {
             Fault::new(ErrorCode::Forbidden, message).hint("a person has to move it away")
         }
         StoreError::Reserved => invalid(format!("{path} has a name that is reserved for temporary files")),
-        StoreError::Refused(fault) => fault,
+        StoreError::Refused(fault) | StoreError::RuleBroken(fault) => fault,
         StoreError::Ended => Fault::new(ErrorCode::Cancelled, "the call was cancelled"),
         StoreError::Io(error) => system_fault(&error, path),
         StoreError::NotDurable(error) => {

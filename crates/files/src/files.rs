@@ -10,7 +10,7 @@ use crate::{
     fault::{fault, target_fault},
     hash::{Hash, Tag},
     resources::ListResources,
-    store::{Rules, Source, Store, StoreError, Terms},
+    store::{Rules, Source, Store, StoreError, Terms, UnfinishedChange},
     substitution::{self, Substituted, Substitution},
     text,
     text_search::TextSearch,
@@ -75,19 +75,17 @@ impl Files {
 
     /// What stands in the way of undoing change sets that were cut off, with those of their files that the caller may
     /// read.
-    pub fn unfinished_changes(&self, call: &CallContext) -> Vec<String> {
+    pub fn unfinished_changes(&self, call: &CallContext) -> Vec<UnfinishedChange> {
         let may_read =
             |path: &&WorkspacePath| call.caller().require(&Access::Path(Verb::Read, (*path).clone())).is_ok();
-        let about = |(files, reason): (Vec<WorkspacePath>, String)| {
-            let names: Vec<_> = files.iter().filter(may_read).map(ToString::to_string).collect();
+        let shown = |change: UnfinishedChange| {
+            let files: Vec<_> = change.files.iter().filter(may_read).cloned().collect();
             // The reason may name any of the files.
-            let reason = if names.len() == files.len() { reason } else { "the server's log says why".into() };
-            match names.is_empty() {
-                true => reason,
-                false => format!("{}: {reason}", names.join(", ")),
-            }
+            let is_hidden = files.len() < change.files.len();
+            let reason = if is_hidden { "the server's log says why".into() } else { change.reason };
+            UnfinishedChange { files, reason, ..change }
         };
-        self.store.unfinished().into_iter().map(about).collect()
+        self.store.unfinished().into_iter().map(shown).collect()
     }
 
     pub(crate) fn root_name(&self) -> &RootName {

@@ -24,7 +24,7 @@ mod tools;
 pub use files::{Files, Lines};
 pub use globs::Globs;
 pub use hash::{Hash, Hasher, Tag};
-pub use local::{Checkpoint, Durability, LocalFolder, UnfinishedChange};
+pub use local::{Checkpoint, Durability, LocalFolder};
 pub use store::{
     ChangeKind, ChangeSetError, Entry, FileChange, Kind, NoRules, Plan, Planner, Rules, Source, Splice,
     Store, StoreError, Terms, TreeEntries, TreeFilter,

@@ -61,8 +61,8 @@ pub trait Store: Send + Sync + 'static {
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError>;
 
-    /// The change sets of dead processes that could not be undone: their files, and why.
-    fn unfinished(&self) -> Vec<(Vec<WorkspacePath>, String)> {
+    /// The change sets that are not undone yet.
+    fn unfinished(&self) -> Vec<UnfinishedChange> {
         Vec::new()
     }
 
@@ -127,6 +127,18 @@ pub struct Splice {
     pub inserted: Vec<u8>,
 }
 
+/// A change set that was cut off and is not undone yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnfinishedChange {
+    /// The files that may be in the new state while others are in the old one. None if they are not known, or in another
+    /// root.
+    pub files: Vec<WorkspacePath>,
+    /// Why it is not undone, and which journal it has.
+    pub reason: String,
+    /// What a person can do.
+    pub remedy: String,
+}
+
 /// One file of a change set.
 pub struct FileChange<'a> {
     /// Its path, as the caller wrote it.
@@ -166,6 +178,8 @@ pub enum ChangeSetError {
         undone: Vec<WorkspacePath>,
         /// Those that are not, and why.
         kept: Vec<(WorkspacePath, String)>,
+        /// Whether recovery tries to undo them again.
+        is_tried_again: bool,
     },
 }
 
@@ -326,8 +340,10 @@ pub enum StoreError {
     Reserved,
     /// An error at the target path of a move.
     Target(Box<StoreError>),
-    /// A permission or a rule refused it.
+    /// It was refused, for example because a permission is missing.
     Refused(Fault),
+    /// A rule refused the content as it would be afterwards.
+    RuleBroken(Fault),
     /// The call was cancelled or is past its deadline.
     Ended,
     /// The change was made, but its fsync failed, so it may not survive a power failure.

@@ -62,7 +62,8 @@ pub(crate) fn find(
     if files.files > MAX_FILES as u64 || files.lines > MOST.matches {
         let MatchingFiles { files, lines, .. } = files;
         let of = if files == 1 { "file" } else { "files" };
-        return Err(too_much(format!("there are matches in {lines} lines of {files} {of}")));
+        let found = json!({"lines": lines, "files": files});
+        return Err(too_much(&format!("there are matches in {lines} lines of {files} {of}"), found));
     }
     let paths = std::mem::take(&mut files.paths).into_iter().collect::<Result<Vec<_>, _>>();
     let paths = paths.map_err(|name| not_text_name(&name))?;
@@ -109,9 +110,10 @@ pub(crate) fn substitute(
     match is_refused.get() {
         Some(Refusal::TooMany) => {
             let Tally { matches, inserted, .. } = total.get();
-            return Err(too_much(format!(
-                "there are {matches} matches, and {inserted} bytes would replace them"
-            )));
+            return Err(too_much(
+                &format!("there are {matches} matches, and {inserted} bytes would replace them"),
+                json!({"matches": matches, "bytes": inserted}),
+            ));
         }
         Some(Refusal::Unexpected(expected)) => return Err(unexpected(expected, &plannings)),
         None => {}
@@ -121,6 +123,11 @@ pub(crate) fn substitute(
             let problem = |(number, error): (usize, StoreError)| {
                 let path = paths.get(number)?;
                 let fault = files.fault(error, path, store, terms);
+                let fault = match fault.code {
+                    ErrorCode::InvalidRequest => fault
+                        .hint(format!("to leave it out, add `!/{}` to `path`", literal_glob(path.as_str()))),
+                    _ => fault,
+                };
                 Some(FileProblem { entry: None, path: path.as_str().to_owned(), fault })
             };
             let problems: Vec<FileProblem> = errors.into_iter().filter_map(problem).collect();
@@ -131,9 +138,10 @@ pub(crate) fn substitute(
             if refused.is_empty() { fault } else { not_writable(fault, &refused, &wanted.query.globs) }
         }
         ChangeSetError::Whole(error) => fault(error, paths.first().unwrap_or(&WorkspacePath::root())),
-        ChangeSetError::NotUndone { cause, undone, kept } => {
+        ChangeSetError::NotUndone { cause, undone, kept, is_tried_again } => {
             let (number, error) = *cause;
-            not_undone(number.and_then(|number| paths.get(number)).or(paths.first()), error, &undone, &kept)
+            let path = number.and_then(|number| paths.get(number)).or(paths.first());
+            not_undone(path, error, &undone, (&kept, is_tried_again))
         }
     })?;
     let (mut edited, mut diffs) = (Vec::new(), Vec::new());
@@ -218,14 +226,18 @@ fn refusal(total: Tally, expected: Option<u64>) -> Option<Refusal> {
     }
 }
 
-fn too_much(there_is: String) -> Fault {
+fn too_much(there_is: &str, found: Value) -> Fault {
     let Tally { matches, inserted, .. } = MOST;
     let message = format!(
         "{there_is}; a call replaces at most {matches} matches in {MAX_FILES} files with {inserted} bytes; nothing was done"
     );
     Fault::new(ErrorCode::InvalidRequest, message)
-        .hint("make several calls, each for a part of the files, with `path`")
-        .details(json!({"reason": "too_large"}))
+        .hint("make several calls, each for a part of the files, with `path`, or of the matches, with a narrower query")
+        .details(json!({
+            "reason": "too_large",
+            "found": found,
+            "most": {"matches": matches, "files": MAX_FILES, "bytes": inserted},
+        }))
 }
 
 /// The conflict that there are more matches, or fewer, than the caller expects.

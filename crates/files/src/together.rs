@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    fault::cause,
+    fault::{cause, without_nothing_was_done},
     hash::Hash,
     store::{ChangeKind, ChangeSetError, FileChange, Store, StoreError, Terms},
 };
@@ -88,9 +88,13 @@ pub(crate) fn all_problems(problems: &[FileProblem]) -> Fault {
     let is_forbidden = codes().any(|code| code == ErrorCode::Forbidden);
     let code =
         if is_forbidden { ErrorCode::Forbidden } else { codes().next().unwrap_or(ErrorCode::Internal) };
-    let shown = problems.iter().take(SHOWN).map(|FileProblem { entry, path, fault }| match entry {
-        Some(entry) => format!("edit {entry} (`{}`): {}", shorten(path), fault.message),
-        None => format!("`{}`: {}", shorten(path), fault.message),
+    let shown = problems.iter().take(SHOWN).map(|FileProblem { entry, path, fault }| {
+        // The whole message begins with it.
+        let message = without_nothing_was_done(&fault.message);
+        match entry {
+            Some(entry) => format!("edit {entry} (`{}`): {message}", shorten(path)),
+            None => format!("`{}`: {message}", shorten(path)),
+        }
     });
     let shown = shown.collect::<Vec<_>>().join("; ");
     let more = match problems.len().saturating_sub(SHOWN) {
@@ -143,7 +147,7 @@ pub(crate) fn not_undone(
     path: Option<&WorkspacePath>,
     error: StoreError,
     undone: &[WorkspacePath],
-    kept: &[(WorkspacePath, String)],
+    (kept, is_tried_again): (&[(WorkspacePath, String)], bool),
 ) -> Fault {
     let code = match error {
         StoreError::Io(_) | StoreError::NotDurable(_) => ErrorCode::UpstreamFailed,
@@ -159,8 +163,14 @@ pub(crate) fn not_undone(
     );
     let kept: Vec<Value> =
         kept.iter().map(|(path, reason)| json!({"path": shown(path), "reason": reason})).collect();
+    let hint = match is_tried_again {
+        true => {
+            "they are tried again with every call, and cannot be edited until then; check_status says what stands in the way"
+        }
+        false => "read the files in `details.kept` again before you continue",
+    };
     Fault::new(code, message)
-        .hint("read the files in `details.kept` again before you continue")
+        .hint(hint)
         .details(json!({"undone": undone.iter().map(shown).collect::<Vec<_>>(), "kept": kept}))
         .after_effect()
 }

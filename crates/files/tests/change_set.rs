@@ -221,13 +221,16 @@ fn a_step_that_fails_undoes_everything() {
     for failing in 0.. {
         let world = World::new(&place);
         let count = AtomicUsize::new(0);
-        let checkpoint =
-            move |name: &str| match count.fetch_add(1, Ordering::Relaxed) == failing && name != "clean up" {
-                true => Err(io::Error::from_raw_os_error(28)),
-                false => Ok(()),
-            };
+        let checkpoint = move |_: &str| match count.fetch_add(1, Ordering::Relaxed) == failing {
+            true => Err(io::Error::from_raw_os_error(28)),
+            false => Ok(()),
+        };
         let store = world.store().with_checkpoint(Box::new(checkpoint));
         let result = change_all(&store);
+        // After the last exchange a failure means that something is left to be removed.
+        if result.is_ok() {
+            store.recover();
+        }
         assert_eq!(world.journals_left(), 0, "step {failing}");
         match result {
             Ok(_) => {
@@ -332,6 +335,10 @@ fn what_another_program_saves_meanwhile_is_not_lost_and_the_rest_is_undone() {
         ("done", 0),
     ] {
         for in_place in [false, true] {
+            // There the lease holds up whoever opens the file, which would be this thread itself.
+            if in_place && step == "swap" {
+                continue;
+            }
             let world = World::new(&std::env::temp_dir());
             let root = world.root();
             let save = move || {
@@ -512,6 +519,53 @@ fn staged_files_of_a_server_with_another_state_folder_are_left_alone() {
 }
 
 #[test]
+fn what_another_program_puts_in_the_place_of_a_created_file_stays() {
+    let place = std::env::temp_dir();
+    let killed_before = |step| {
+        let world = World::new(&place);
+        assert_eq!(child(&world, step).signal(), Some(9));
+        let created = world.root().join("new/folders/created");
+        (world, created)
+    };
+    let step = (0..).find(|step| killed_before(*step).1.exists()).expect("a step");
+    for replace in [
+        |created: &Path| fs::create_dir(created).expect("made"),
+        |created: &Path| symlink("../../a", created).expect("linked"),
+        |created: &Path| symlink("/etc/passwd", created).expect("linked"),
+        |created: &Path| fs::write(created, "saved\n").expect("written"),
+    ] {
+        let (world, created) = killed_before(step);
+        fs::remove_file(&created).expect("removed");
+        replace(&created);
+        let kind = created.symlink_metadata().expect("there").file_type();
+        let store = world.store();
+        store.recover();
+        assert_eq!(store.unfinished_changes(), []);
+        assert_eq!(world.journals_left(), 0);
+        assert_eq!(created.symlink_metadata().expect("there").file_type(), kind);
+        assert_eq!(fs::read_to_string(world.root().join("a")).expect("text"), "old a\n");
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_kept_and_reported() {
+    let world = World::new(&std::env::temp_dir());
+    fs::create_dir_all(world.journals()).expect("made");
+    fs::write(world.journals().join("0.journal"), "{\"garbage\n").expect("written");
+    // This one never got its name, so nothing was done.
+    fs::write(world.journals().join("1.new"), "{").expect("written");
+    let store = world.store();
+    store.recover();
+    let unfinished = store.unfinished_changes();
+    assert!(
+        matches!(&unfinished[..], [one] if one.reason.contains("cannot be read") && one.reason.contains("0.journal"))
+    );
+    assert!(unfinished[0].remedy.contains("remove the journal"), "{unfinished:?}");
+    assert_eq!(world.journals_left(), 1);
+    change_all(&store).expect("other change sets are made");
+}
+
+#[test]
 fn a_journal_is_applied_only_to_its_own_root() {
     let place = std::env::temp_dir();
     let [before, _] = both_states(&place);
@@ -527,7 +581,7 @@ fn a_journal_is_applied_only_to_its_own_root() {
     assert_eq!(fs::read_to_string(world.root().join("a")).expect("text"), "new a\n");
     assert_eq!(world.journals_left(), 1);
     assert!(
-        other.unfinished_changes()[0].reason.contains("not there any more"),
+        other.unfinished_changes()[0].reason.contains("where another folder is now"),
         "{:?}",
         other.unfinished_changes()
     );

@@ -82,9 +82,16 @@ impl SearchReporter for Reports {
         });
         let warnings =
             warnings.into_iter().map(|HealthWarning { message, remedy }| Warning { message, remedy });
-        let unfinished = self.files.unfinished_changes(call).into_iter().map(|what| Warning {
-            message: format!("a change of several files was cut off and is not undone yet: {what}"),
-            remedy: "remove what stands in the way; it is undone with the next call".into(),
+        let unfinished = self.files.unfinished_changes(call).into_iter().map(|change| {
+            let files = change.files.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let of = if files.is_empty() { String::new() } else { format!(" (it changed {files})") };
+            Warning {
+                message: format!(
+                    "a change of several files was cut off and is not undone yet{of}: {}",
+                    change.reason
+                ),
+                remedy: change.remedy,
+            }
         });
         Ok(Health { capabilities: capabilities.collect(), warnings: unfinished.chain(warnings).collect() })
     }

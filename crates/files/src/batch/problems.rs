@@ -41,6 +41,12 @@ impl<'a> Problems<'a> {
         found.into_iter().for_each(|(entry, fault)| self.push(entry, fault));
     }
 
+    /// The same is wrong with all of these entries, and whatever else was said of them does not matter.
+    pub(super) fn set_for_all(&mut self, entries: &[usize], fault: &Fault) {
+        self.found.retain(|(entry, _)| !entries.contains(entry));
+        self.found.extend(entries.iter().map(|entry| (*entry, fault.clone())));
+    }
+
     /// One error for all of them. Its code is that of the first, unless something is forbidden.
     pub(super) fn into_fault(mut self) -> Fault {
         self.found.sort_by_key(|(entry, _)| *entry);

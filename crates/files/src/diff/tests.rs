@@ -122,8 +122,9 @@ fn applied(before: &[(&str, Option<&str>)], diff: &str) -> Vec<Option<String>> {
 
 #[test]
 fn git_makes_the_files_that_a_diff_creates_or_changes_whatever_their_names() {
-    let names = ["a b.txt", "quote\".txt", "tab\t.txt", "é.txt", "new.txt", "empty.txt", "open.txt", "z.txt"];
-    let created = [("new.txt", "a\nb\n"), ("empty.txt", ""), ("open.txt", "a\r\nb")];
+    let names =
+        ["a b.txt", "quote\".txt", "tab\t.txt", "é.txt", "new.txt", "an empty one.txt", "open.txt", "z.txt"];
+    let created = [("new.txt", "a\nb\n"), ("an empty one.txt", ""), ("open.txt", "a\r\nb")];
     let before: Vec<(&str, Option<&str>)> = names
         .iter()
         .map(|name| (*name, (!created.iter().any(|(new, _)| new == name)).then_some("old\n")))

@@ -94,7 +94,7 @@ pub(super) fn check_rules(
 ) -> Result<(), StoreError> {
     let verdict = terms.rules.judge(path, before, after, terms.has_ended);
     // The verdict of a cancelled validation must not be used.
-    if (terms.has_ended)() { Err(StoreError::Ended) } else { Ok(verdict?) }
+    if (terms.has_ended)() { Err(StoreError::Ended) } else { verdict.map_err(StoreError::RuleBroken) }
 }
 
 /// The content of a file for the rules.
@@ -106,7 +106,7 @@ pub(super) fn content_to_check(source: &OpenFile, terms: &Terms<'_>) -> Result<V
 pub(super) fn too_large() -> StoreError {
     let message =
         format!("a file that is bound to a schema must not be larger than {} MiB", MAX_CHECKED_BYTES >> 20);
-    StoreError::Refused(Fault::new(ErrorCode::InvalidRequest, message))
+    StoreError::RuleBroken(Fault::new(ErrorCode::InvalidRequest, message))
 }
 
 fn link_stays(path: &WorkspacePath) -> Fault {

@@ -26,7 +26,7 @@ mod temporary;
 mod tree;
 mod version;
 
-pub use change_set::{Checkpoint, UnfinishedChange};
+pub use change_set::Checkpoint;
 
 use std::{
     io,
@@ -59,6 +59,7 @@ use crate::{
     hash::{Hash, Tag},
     store::{
         ChangeSetError, Entry, FileChange, Plan, Source, Store, StoreError, Terms, TreeEntries, TreeFilter,
+        UnfinishedChange,
     },
 };
 
@@ -312,7 +313,11 @@ impl Store for LocalFolder {
         let reached = self.reach_name(path, terms)?;
         let hash = reached.source.check(expected, terms)?;
         self.move_reached(&reached, path, to, terms).map(|()| hash).map_err(|error| match error {
-            StoreError::Ended | StoreError::Refused(_) | StoreError::Changed | StoreError::Kept(_) => error,
+            StoreError::Ended
+            | StoreError::Refused(_)
+            | StoreError::RuleBroken(_)
+            | StoreError::Changed
+            | StoreError::Kept(_) => error,
             error => StoreError::Target(Box::new(error)),
         })
     }
@@ -331,13 +336,8 @@ impl Store for LocalFolder {
         self.change_files(changes, accept, dry_run, terms)
     }
 
-    fn unfinished(&self) -> Vec<(Vec<WorkspacePath>, String)> {
-        let changes = self.unfinished_changes().into_iter();
-        changes
-            .map(|UnfinishedChange { files, journal, reason }| {
-                (files, format!("{reason} (journal {})", journal.display()))
-            })
-            .collect()
+    fn unfinished(&self) -> Vec<UnfinishedChange> {
+        self.unfinished_changes()
     }
 
     fn list(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Vec<Entry>, StoreError> {

@@ -67,6 +67,8 @@ impl LocalFolder {
         let (folder, parent) = self.root.open_folder(&folder).map_err(|error| hidden(error.into()))?;
         let resolved = parent.join(name).ok_or(StoreError::NotFound)?;
         may_write(&resolved, terms).map_err(hidden)?;
+        // What stands in the way of undoing it may be the lock, for which nobody has to wait here.
+        self.refuse_unfinished(&resolved)?;
         let lock = self.lock_to_write(folder, terms)?;
         self.refuse_unfinished(&resolved)?;
         let (source, leads_to) = match open_any_in(&lock, name.as_bytes()) {
@@ -91,7 +93,7 @@ impl LocalFolder {
             Ok(lock)
         };
         let lock = lock_and_sweep(folder)?;
-        if !Staging::is_in(&lock) {
+        if !Staging::is_left_in(&lock) {
             return Ok(lock);
         }
         // Recovery takes the locks of all folders that it needs.
@@ -118,6 +120,7 @@ impl LocalFolder {
             let planned = self.root.resolve_folder(&folder).map_err(|error| hidden(error.into()))?;
             let resolved = planned.join(name).ok_or(StoreError::Reserved)?;
             may_write(&resolved, terms).map_err(hidden)?;
+            self.refuse_unfinished(&resolved)?;
             self.root.refuse_too_deep(&resolved)?;
             check(&resolved)?;
             let mut made = MadeFolders::default();

@@ -39,9 +39,12 @@ impl Version {
 
     /// The same for a file that this call has just renamed. A rename changes the ctime, so the ctime is not compared.
     pub(super) fn check_renamed(&self, folder: impl AsFd, name: &str) -> Result<(), StoreError> {
-        self.check_found(folder, name, |found| {
-            found.stamp.has_same_content(self.stamp) && (found.mode, found.owner) == (self.mode, self.owner)
-        })
+        self.check_found(folder, name, |found| found.is_same_but_renamed(self))
+    }
+
+    /// Whether all but the ctime is the same.
+    pub(super) fn is_same_but_renamed(&self, other: &Self) -> bool {
+        self.stamp.has_same_content(other.stamp) && (self.mode, self.owner) == (other.mode, other.owner)
     }
 
     fn check_found(

@@ -12,6 +12,7 @@ use rustix::{fs::Mode, io::Errno};
 
 use super::{Planned, Staging, Stopped};
 use crate::{
+    fault::fault,
     local::{
         Durability, LocalFolder, leftover,
         lock::{LOCK_TIMEOUT, Lock},
@@ -51,20 +52,23 @@ impl Folders {
         opened: BTreeMap<WorkspacePath, OwnedFd>,
         deadline: Instant,
         has_ended: &dyn Fn() -> bool,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, (WorkspacePath, StoreError)> {
         let mut folders = Self::default();
         let mut known = HashMap::new();
         for (path, folder) in opened {
-            let identity = identity(&folder)?;
-            let index = match known.get(&identity) {
-                Some(index) => *index,
-                None => {
-                    folders.locks.push(Lock::take_until(folder, deadline, has_ended)?);
-                    known.insert(identity, folders.locks.len() - 1);
-                    folders.locks.len() - 1
+            let lock = || -> Result<usize, StoreError> {
+                let identity = identity(&folder)?;
+                if let Some(index) = known.get(&identity) {
+                    return Ok(*index);
                 }
+                folders.locks.push(Lock::take_until(folder, deadline, has_ended)?);
+                known.insert(identity, folders.locks.len() - 1);
+                Ok(folders.locks.len() - 1)
             };
-            folders.by_path.insert(path, index);
+            match lock() {
+                Ok(index) => drop(folders.by_path.insert(path, index)),
+                Err(error) => return Err((path, error)),
+            }
         }
         Ok(folders)
     }
@@ -113,6 +117,11 @@ impl LocalFolder {
     ) -> Result<Folders, Stopped> {
         let (mut opened, mut missing, mut problems) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
         for (number, path) in resolved.iter().enumerate() {
+            // What stands in the way of undoing it may be a lock, for which nobody has to wait here.
+            if let Err(error) = self.refuse_unfinished(path) {
+                problems.push((number, error));
+                continue;
+            }
             match self.open_parents(path, &mut opened, &mut missing, terms) {
                 Ok(true) => {}
                 Ok(false) => return Err(Stopped::Again),
@@ -123,16 +132,29 @@ impl LocalFolder {
         if !problems.is_empty() {
             return Err(Stopped::Failed(ChangeSetError::Files(problems)));
         }
-        let failed = |error| Stopped::Failed(ChangeSetError::Whole(error));
+        // The message names a file of the folder that could not be locked.
+        let failed = |(folder, error): (WorkspacePath, StoreError)| {
+            let is_in_it =
+                |change: &&FileChange<'_>| change.path.split_last().is_some_and(|(it, _)| it == folder);
+            let error = match (error, changes.iter().find(is_in_it)) {
+                (error @ StoreError::Locked(_), Some(change)) => fault(error, &change.path).into(),
+                (error, _) => error,
+            };
+            Stopped::Failed(ChangeSetError::Whole(error))
+        };
         let lock_and_sweep = |opened| {
             let deadline = Instant::now() + LOCK_TIMEOUT;
-            let folders = Folders::lock(opened, deadline, terms.has_ended).map_err(failed)?;
+            let folders = Folders::lock(opened, deadline, terms.has_ended).map_err(&failed)?;
             folders.locks.iter().for_each(|folder| leftover::sweep(folder, &self.warn));
             Ok(folders)
         };
         let mut folders = lock_and_sweep(opened)?;
-        let staged: Vec<_> =
-            folders.locks.iter().filter(|folder| Staging::is_in(folder)).map(leftover::shown_path).collect();
+        let staged: Vec<_> = folders
+            .locks
+            .iter()
+            .filter(|folder| Staging::is_left_in(folder))
+            .map(leftover::shown_path)
+            .collect();
         if !staged.is_empty() {
             // Recovery takes the locks of all folders that it needs. A folder in which another one's staged files are left
             // can be used all the same.

@@ -7,24 +7,28 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
+use pintle_contract::WorkspacePath;
 use rustix::fs::{FlockOperation, OFlags, flock, fstat};
 use serde::{Deserialize, Serialize};
 
-/// The largest journal that is read: 500 files with the longest paths take less.
+use crate::hash::Hash;
+
+/// The largest journal that is written or read: 500 files with the longest paths take less.
 const LARGEST: u64 = 16 << 20;
 const SUFFIX: &str = ".journal";
 const UNFINISHED_SUFFIX: &str = ".new";
 const OWNER_ONLY: u32 = 0o600;
+const FOLDER_OF_OWNER: u32 = 0o700;
 
 /// What a change set does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The root by its path, device and inode.
-    pub(super) root: PathBuf,
+    pub(super) root: String,
     pub(super) device: u64,
     pub(super) inode: u64,
     pub(super) files: Vec<FileRecord>,
@@ -56,6 +60,22 @@ pub(super) enum State {
     Done,
 }
 
+impl Record {
+    /// Whether it can be one that was written by a change set. A damaged one must not be followed.
+    fn is_sound(&self) -> bool {
+        let is_path = |path: &String| WorkspacePath::parse(path).is_ok_and(|parsed| !parsed.is_root());
+        let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']);
+        let is_hash = |hash: &String| Hash::parse(hash).is_some();
+        let is_sound = |file: &FileRecord| {
+            is_path(&file.path)
+                && is_name(&file.staged)
+                && is_hash(&file.new)
+                && file.old.as_ref().is_none_or(is_hash)
+        };
+        self.files.iter().all(is_sound) && self.folders.iter().all(is_path)
+    }
+}
+
 impl State {
     fn line(self) -> &'static str {
         match self {
@@ -70,17 +90,26 @@ impl State {
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
+    /// How many of its bytes are on disk.
+    synced: u64,
+}
+
+/// Why a state could not be noted.
+pub(super) struct NotNoted {
+    pub(super) error: io::Error,
+    /// Whether the journal may have it all the same.
+    pub(super) may_be_noted: bool,
 }
 
 impl Journal {
     /// Writes a new journal, in the state [`State::Staging`]. When this returns, it is on disk.
     pub(super) fn create(folder: &Path, id: &str, record: &Record) -> io::Result<Self> {
-        std::fs::DirBuilder::new().recursive(true).create(folder)?;
+        std::fs::DirBuilder::new().recursive(true).mode(FOLDER_OF_OWNER).create(folder)?;
         let unfinished = folder.join(format!("{id}{UNFINISHED_SUFFIX}"));
         loop {
-            let file = options().write(true).create_new(true).open(&unfinished)?;
+            let file = options().append(true).create_new(true).open(&unfinished)?;
             flock(&file, FlockOperation::LockExclusive)?;
-            let mut journal = Self { file, path: unfinished.clone() };
+            let mut journal = Self { file, path: unfinished.clone(), synced: 0 };
             // Before it was locked, somebody else may have taken it for one that a dead owner has left.
             if journal.is_gone()? {
                 continue;
@@ -100,18 +129,30 @@ impl Journal {
     fn begin(&mut self, folder: &Path, id: &str, record: &Record) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
+        let size = line.len() as u64;
+        if size > LARGEST {
+            return Err(io::ErrorKind::ArgumentListTooLong.into());
+        }
         self.file.write_all(&line)?;
         self.file.sync_all()?;
+        self.synced = size;
         let path = folder.join(format!("{id}{SUFFIX}"));
         std::fs::rename(&self.path, &path)?;
         self.path = path;
         File::open(folder)?.sync_all()
     }
 
-    /// Notes that a state was reached. When this returns, it is on disk.
-    pub(super) fn reach(&mut self, state: State) -> io::Result<()> {
-        self.file.write_all(format!("{}\n", state.line()).as_bytes())?;
-        self.file.sync_data()
+    /// Notes that a state was reached. When this returns, it is on disk. If it fails, the note is taken back, so that
+    /// nobody who reads the journal later takes the state for reached.
+    pub(super) fn reach(&mut self, state: State) -> Result<(), NotNoted> {
+        let line = format!("{}\n", state.line());
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        written.map_err(|error| {
+            let is_taken_back = self.file.set_len(self.synced).is_ok();
+            NotNoted { error, may_be_noted: !is_taken_back }
+        })?;
+        self.synced += line.len() as u64;
+        Ok(())
     }
 
     /// Takes over the journal of a dead owner. `None` if its owner lives, or it is gone.
@@ -123,7 +164,7 @@ impl Journal {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
         }
-        let journal = Self { file, path: path.to_owned() };
+        let journal = Self { file, path: path.to_owned(), synced: 0 };
         // Its owner may have finished and removed it before the lock was taken.
         Ok(if journal.is_gone()? { None } else { Some(journal) })
     }
@@ -134,9 +175,12 @@ impl Journal {
         if self.path.to_string_lossy().ends_with(UNFINISHED_SUFFIX) {
             return Ok(None);
         }
-        let mut text = Vec::new();
-        options().read(true).open(&self.path)?.take(LARGEST).read_to_end(&mut text)?;
-        Ok(parse(&String::from_utf8_lossy(&text)))
+        let mut text = String::new();
+        options().read(true).open(&self.path)?.take(LARGEST + 64).read_to_string(&mut text)?;
+        match parse(&text) {
+            Some((record, state)) if record.is_sound() => Ok(Some((record, state))),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged, or of another version")),
+        }
     }
 
     /// Removes it: nothing of the change set is left to do.
@@ -185,14 +229,14 @@ mod tests {
         let file = |path: &str, old: Option<&str>| FileRecord {
             path: path.into(),
             old: old.map(str::to_owned),
-            new: "b".repeat(64),
+            new: Hash::of(b"new").to_string(),
             staged: "0".into(),
         };
         Record {
             root: "/srv/root".into(),
             device: 5,
             inode: u64::MAX,
-            files: vec![file("a/b\n.txt", Some("a")), file("new/c", None)],
+            files: vec![file("a/b\n.txt", Some(&Hash::of(b"old").to_string())), file("new/c", None)],
             folders: vec!["new".into()],
         }
     }
@@ -203,7 +247,7 @@ mod tests {
         let mut journal = Journal::create(folder.path(), "id", &record()).expect("written");
         assert_eq!(journal.read().expect("read"), Some((record(), State::Staging)));
         for state in [State::Staged, State::Done] {
-            journal.reach(state).expect("written");
+            assert!(journal.reach(state).is_ok());
             assert_eq!(journal.read().expect("read"), Some((record(), state)));
         }
         let text = std::fs::read_to_string(journal.path()).expect("text");
@@ -212,6 +256,38 @@ mod tests {
             let expected = [None, Some(State::Staging), Some(State::Staged), Some(State::Done)][states];
             assert_eq!(parse(&text[..end]).map(|(_, state)| state), expected);
         }
+    }
+
+    #[test]
+    fn a_damaged_journal_is_an_error_and_not_an_empty_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::create(folder.path(), "id", &record()).expect("written");
+        let text = std::fs::read_to_string(journal.path()).expect("text");
+        let damaged = [
+            "",
+            "{}\n",
+            &text[..40],
+            &text.replace("\"0\"", "\"../0\""),
+            &text.replace("\"0\"", "\"..\""),
+            &text.replace("new/c", "../c"),
+            &text.replace("[\"new\"]", "[\"\"]"),
+            &text.replace(&Hash::of(b"old").to_string(), "x"),
+        ];
+        for content in damaged {
+            std::fs::write(journal.path(), content).expect("written");
+            assert!(journal.read().is_err(), "{content}");
+        }
+        std::fs::write(journal.path(), text).expect("written");
+        assert!(journal.read().is_ok_and(|read| read.is_some()));
+    }
+
+    #[test]
+    fn a_journal_that_nobody_could_read_is_not_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut large = record();
+        large.folders = vec!["x".repeat(4000); 5000];
+        assert!(Journal::create(folder.path(), "id", &large).is_err());
+        assert!(journals(folder.path()).expect("listed").is_empty());
     }
 
     #[test]

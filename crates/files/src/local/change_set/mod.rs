@@ -19,15 +19,14 @@ use std::{io, path::PathBuf, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use pintle_root::open_any_in;
+use pintle_root::{failure_reason, open_any_in, storage_failed};
 use rustix::io::Errno;
 
-pub use recovery::UnfinishedChange;
 pub(super) use staging::Staging;
 
 use self::{
     folders::Folders,
-    journal::{FileRecord, Journal, Record, State},
+    journal::{FileRecord, Journal, NotNoted, Record, State},
     plan::{Planned, PlannedKind},
     recovery::Recovery,
     undo::{Undone, undo},
@@ -157,24 +156,22 @@ impl LocalFolder {
     ) -> Result<(), ChangeSetError> {
         let (record, id) = self.record(work, folders).map_err(ChangeSetError::Whole)?;
         self.step("journal").map_err(ChangeSetError::Whole)?;
-        let mut journal = Journal::create(journals, &id, &record).map_err(|error| {
-            use io::ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
-            match error.kind() {
-                PermissionDenied | ReadOnlyFilesystem | AlreadyExists | NotADirectory => {
-                    whole(no_state_folder().into())
-                }
-                _ => whole(error.into()),
-            }
-        })?;
+        let mut journal = Journal::create(journals, &id, &record)
+            .map_err(|error| ChangeSetError::Whole(not_journaled(&error).into()))?;
         let mut state = State::Staging;
-        let Err((number, cause)) = self.carry_out(&mut journal, &mut state, changes, work, folders, terms)
-        else {
-            self.clean_up(work, folders);
-            journal.remove();
-            return Ok(());
-        };
-        let Undone { undone, kept, unfinished } = undo(&record, state, folders, self.durability, &self.warn);
-        if unfinished.is_empty() {
+        let carried_out = self.carry_out(&mut journal, &mut state, changes, work, folders, terms);
+        if state == State::Done {
+            // What cannot be removed now is removed by recovery.
+            if self.clean_up(work, folders) {
+                journal.remove();
+            }
+            return carried_out.map_err(|(_, cause)| ChangeSetError::Whole(cause));
+        }
+        let Err((number, cause)) = carried_out else { return Ok(()) };
+        let Undone { undone, kept, unfinished, left } =
+            undo(&record, state, folders, self.durability, &self.warn);
+        let is_tried_again = !unfinished.is_empty();
+        if !is_tried_again && left.is_none() {
             journal.remove();
         }
         let unfinished = unfinished.into_iter().map(|(path, error)| {
@@ -184,7 +181,7 @@ impl LocalFolder {
         let kept: Vec<_> = kept.into_iter().chain(unfinished).collect();
         Err(match number {
             _ if !kept.is_empty() => {
-                ChangeSetError::NotUndone { cause: Box::new((number, cause)), undone, kept }
+                ChangeSetError::NotUndone { cause: Box::new((number, cause)), undone, kept, is_tried_again }
             }
             Some(number) => ChangeSetError::Files(vec![(number, cause)]),
             None => ChangeSetError::Whole(cause),
@@ -200,7 +197,7 @@ impl LocalFolder {
             staged: planned.staged.clone(),
         });
         let record = Record {
-            root: self.root.real_path()?,
+            root: self.root.real_path()?.to_string_lossy().into_owned(),
             device,
             inode,
             files: files.collect(),
@@ -235,7 +232,7 @@ impl LocalFolder {
         self.step("staged").map_err(whole)?;
         // From here on undoing means looking at every file, also if the line was not written whole.
         *state = State::Staged;
-        journal.reach(State::Staged).map_err(|error| whole(error.into()))?;
+        journal.reach(State::Staged).map_err(|NotNoted { error, .. }| whole(not_journaled(&error).into()))?;
         self.step("commit").map_err(whole)?;
         commit(terms).map_err(whole)?;
         for planned in work {
@@ -254,7 +251,18 @@ impl LocalFolder {
         // While the folders were synced, a program that had an old file open may have written into it.
         self.check_old_files(work, folders)?;
         self.step("done").map_err(whole)?;
-        journal.reach(State::Done).map_err(|error| whole(error.into()))
+        match journal.reach(State::Done) {
+            Ok(()) => {
+                *state = State::Done;
+                Ok(())
+            }
+            // Who reads the journal now takes it for done, so it is not undone any more.
+            Err(NotNoted { error, may_be_noted: true }) => {
+                *state = State::Done;
+                Err(whole(not_confirmed(&error).into()))
+            }
+            Err(NotNoted { error, .. }) => Err(whole(not_journaled(&error).into())),
+        }
     }
 
     /// Writes the new content of a file next to it.
@@ -295,16 +303,19 @@ impl LocalFolder {
     fn exchange(&self, planned: &Planned, folders: &Folders) -> Result<(), StoreError> {
         let folder = folders.at(&planned.folder)?;
         let staging = Staging::open(folder)?;
-        let PlannedKind::Edit { version, .. } = &planned.kind else {
+        let PlannedKind::Edit { version, is_linked, .. } = &planned.kind else {
             return rename_to_new((&staging, &planned.staged), (folder, &planned.name));
         };
         let source = OpenFile::new(open_any_in(folder, planned.name.as_bytes())?)?;
-        if source.version != *version {
+        let is_same = source.version == *version
+            // The exchange of its other name has changed the ctime.
+            || (*is_linked && source.version.is_same_but_renamed(version));
+        if !is_same {
             return Err(StoreError::Changed);
         }
         // The call can no longer be cancelled, but nobody waits for long here.
         let lease = lease(folder, &planned.name, &source, &|| false)?;
-        version.check(folder, &planned.name)?;
+        source.version.check(folder, &planned.name)?;
         self.step("swap")?;
         match staging.exchange(&planned.staged, folder, &planned.name) {
             Ok(()) => {}
@@ -331,18 +342,20 @@ impl LocalFolder {
         Ok(())
     }
 
-    /// Removes the old files. What cannot be removed now is removed by recovery.
-    fn clean_up(&self, work: &[Planned], folders: &Folders) {
-        for planned in work {
-            let _ = self.step("clean up");
-            if let Ok(folder) = folders.at(&planned.folder)
-                && let Ok(staging) = Staging::open(folder)
-            {
-                let _ = staging.remove(&planned.staged);
+    /// Removes the old files. Returns whether all are gone.
+    fn clean_up(&self, work: &[Planned], folders: &Folders) -> bool {
+        let remove = |planned: &Planned| -> Result<(), StoreError> {
+            self.step("clean up")?;
+            match Staging::find(folders.at(&planned.folder)?)? {
+                Some(staging) => Ok(staging.remove(&planned.staged)?),
+                None => Ok(()),
             }
-        }
-        folders.of(work).for_each(staging::remove_folder);
-        let _ = self.step("remove journal");
+        };
+        let removed: Vec<_> = work.iter().map(remove).collect();
+        let folders: Vec<_> = folders.of(work).map(staging::remove_folder).collect();
+        removed.iter().all(Result::is_ok)
+            && folders.iter().all(Result::is_ok)
+            && self.step("remove journal").is_ok()
     }
 
     fn step(&self, name: &str) -> Result<(), StoreError> {
@@ -350,16 +363,46 @@ impl LocalFolder {
     }
 }
 
-fn whole(error: StoreError) -> ChangeSetError {
-    ChangeSetError::Whole(error)
-}
-
 /// Why a file could not be undone.
 fn reason(error: StoreError, path: &WorkspacePath) -> String {
     match error {
         StoreError::Io(error) => error.to_string(),
-        StoreError::Locked(_) => "another program holds the lock on its folder".into(),
+        StoreError::Locked(Some(process)) => format!("process {process} holds the lock on its folder"),
+        StoreError::Locked(None) => "another program holds the lock on its folder".into(),
         error => cause(error, path),
+    }
+}
+
+/// All files are exchanged, and the journal could not be synced after that.
+fn not_confirmed(error: &io::Error) -> Fault {
+    let message = format!(
+        "all files were changed, but the system could not confirm that the changes are on disk: {error}"
+    );
+    storage_failed(message, error)
+        .hint("read them again before you continue; the disk may be failing or full")
+        .after_effect()
+}
+
+/// The journal cannot be written.
+fn not_journaled(error: &io::Error) -> Fault {
+    use io::ErrorKind::{
+        AlreadyExists, ArgumentListTooLong, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+    };
+    match error.kind() {
+        PermissionDenied | ReadOnlyFilesystem | AlreadyExists | NotADirectory | NotFound => no_state_folder(),
+        ArgumentListTooLong => Fault::new(
+            ErrorCode::InvalidRequest,
+            "the paths of all files and folders of this call are too long together; nothing was done",
+        )
+        .hint("make several calls, each for some of the files"),
+        _ => {
+            let message =
+                format!("the journal in the state folder could not be written: {error}; nothing was done");
+            storage_failed(message, error).hint(match failure_reason(error) {
+                "no_space" => "free some space on the disk that holds the state folder, or change one file in each call",
+                _ => "a person has to check the disk that holds the state folder; one file in each call can be changed",
+            })
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Folders, Stopped};
+use super::{Folders, Staging, Stopped};
 use crate::{
     hash::Hash,
     local::{
@@ -44,6 +44,8 @@ pub(super) enum PlannedKind {
     Edit {
         /// The version that was read.
         version: Version,
+        /// Whether another name of the same file (a hard link) is changed, too, and before this one.
+        is_linked: bool,
         old: Hash,
         splices: Vec<Splice>,
     },
@@ -80,7 +82,7 @@ impl LocalFolder {
         terms: &Terms<'_>,
     ) -> Result<WorkspacePath, StoreError> {
         if is_reserved(path) {
-            return Err(StoreError::NotFound);
+            return Err(StoreError::Reserved);
         }
         let (folder, name) = path.split_last().ok_or(StoreError::IsFolder)?;
         let hidden = |error: StoreError| self.unless_hidden(error, path, Verb::Write, terms);
@@ -130,6 +132,12 @@ impl LocalFolder {
     ) -> Result<Vec<Planned>, Stopped> {
         let id = id().map_err(|error| Stopped::Failed(ChangeSetError::Whole(error)))?;
         let (mut planned, mut problems) = (Vec::new(), Vec::new());
+        let created = changes.iter().zip(&resolved);
+        let created: HashSet<WorkspacePath> = created
+            .filter(|(change, _)| matches!(change.kind, ChangeKind::Create(_)))
+            .map(|(_, path)| path.clone())
+            .collect();
+        let is_alone = changes.len() == 1;
         for (number, (change, path)) in changes.iter_mut().zip(resolved).enumerate() {
             // The path is only valid if it still leads there now that the lock is held.
             match self.resolve_target(&change.path, terms) {
@@ -141,6 +149,15 @@ impl LocalFolder {
                 return Err(Stopped::Again);
             };
             let staged = format!("{id}-{number}");
+            if created.iter().any(|file| folder.is_within(file)) {
+                problems.push((number, StoreError::NotFolder));
+                continue;
+            }
+            // A file that is changed alone is not staged.
+            if !is_alone && folders.at(&folder).is_ok_and(Staging::is_blocked) {
+                problems.push((number, StoreError::Blocked));
+                continue;
+            }
             match self.plan_one(change, (&path, &folder, &name), folders, terms) {
                 Ok((new, kind)) => planned.push(Planned { number, path, folder, name, staged, new, kind }),
                 Err(StoreError::Ended) => {
@@ -149,6 +166,7 @@ impl LocalFolder {
                 Err(error) => problems.push((number, error)),
             }
         }
+        mark_linked(&mut planned);
         if problems.is_empty() { Ok(planned) } else { Err(Stopped::Failed(ChangeSetError::Files(problems))) }
     }
 
@@ -190,8 +208,19 @@ impl LocalFolder {
                         .try_for_each(|path| check_rules(terms, path, Some(&before), &content))?;
                 }
                 debug_assert_eq!(source.size(), source.version.stamp.size);
-                Ok((new, PlannedKind::Edit { version: source.version, old: found, splices }))
+                let version = source.version;
+                Ok((new, PlannedKind::Edit { version, is_linked: false, old: found, splices }))
             }
+        }
+    }
+}
+
+/// Marks the names of files that have another name among those before.
+fn mark_linked(planned: &mut [Planned]) {
+    let mut known = HashSet::new();
+    for planned in planned {
+        if let PlannedKind::Edit { version, is_linked, .. } = &mut planned.kind {
+            *is_linked = !known.insert((version.stamp.device, version.stamp.inode));
         }
     }
 }

@@ -5,7 +5,8 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    path::{Path, PathBuf},
+    io,
+    path::Path,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -25,7 +26,7 @@ use super::{
 };
 use crate::{
     local::{LocalFolder, lock::LOCK_TIMEOUT},
-    store::StoreError,
+    store::{StoreError, UnfinishedChange},
 };
 
 /// A time of a file system may be as old as this although it was taken just now.
@@ -35,17 +36,6 @@ const MOST_WARNINGS: usize = 1000;
 const REASONS_SHOWN: usize = 3;
 /// How often an unfinished change set is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A change set of a dead process that could not be undone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnfinishedChange {
-    /// The files that may be in the new state while others are in the old one. None if it belongs to another root.
-    pub files: Vec<WorkspacePath>,
-    /// Its journal.
-    pub journal: PathBuf,
-    /// Why it could not be undone, and what to do.
-    pub reason: String,
-}
 
 /// The inode of a folder, and when it was changed: seconds and nanoseconds.
 type Stamp = (u64, i64, i64);
@@ -104,11 +94,13 @@ impl LocalFolder {
         let mut known = self.change_sets.recovery.0.lock();
         let folder = self.change_sets.journals.as_ref();
         let has_recovered = folder.is_some_and(|folder| self.recover_all(folder, None, &mut known));
-        if !has_recovered && known.warned_of.len() < MOST_WARNINGS && known.warned_of.insert(path.to_owned())
-        {
+        // What is left by this server's own change sets has been warned of.
+        let is_foreign = !has_recovered && known.unfinished.is_empty();
+        if is_foreign && known.warned_of.len() < MOST_WARNINGS && known.warned_of.insert(path.to_owned()) {
             (self.warn)(&format!(
-                "{path} has {STAGING_FOLDER}, left by a change of several files that was cut off; it is recovered by a server \
-                 with the state folder of the one that left it, and may be removed if there is none"
+                "{path} has {STAGING_FOLDER}, left by a change of several files that was cut off; a server with the state \
+                 folder of the one that left it recovers it. It may have the only copy of a file's old content: look at it \
+                 before you remove it"
             ));
         }
         has_recovered
@@ -145,17 +137,13 @@ impl LocalFolder {
                 },
                 // Its owner lives; it may die without a trace in the stamp.
                 Ok(None) => is_unsettled = true,
-                Err(error) => {
-                    let reason = format!("its journal cannot be read: {error}");
-                    unfinished.push(UnfinishedChange { files: Vec::new(), journal: path, reason });
-                }
+                Err(error) => unfinished.push(unreadable(&path, &error)),
             }
         }
         for change in unfinished.iter().filter(|change| !known.unfinished.contains(change)) {
             (self.warn)(&format!(
-                "a change of several files was cut off and is not undone yet ({}): {}",
-                change.journal.display(),
-                change.reason
+                "a change of several files was cut off and is not undone yet: {}; {}",
+                change.reason, change.remedy
             ));
         }
         let is_fresh = stamp.is_none_or(|(_, seconds, nanoseconds)| {
@@ -174,8 +162,8 @@ impl LocalFolder {
     /// Recovers by one journal. An error is what is left to do, if it is this root's.
     fn recover_by(&self, mut journal: Journal, patience: Duration) -> Result<(), Option<UnfinishedChange>> {
         let path = journal.path().to_owned();
-        let failed = |files: Vec<WorkspacePath>, reason: String| {
-            Some(UnfinishedChange { files, journal: path.clone(), reason })
+        let failed = |files: Vec<WorkspacePath>, reason: &str, remedy: &str| {
+            Some(UnfinishedChange { files, reason: about(&path, reason), remedy: remedy.into() })
         };
         let (record, state) = match journal.read() {
             Ok(Some(read)) => read,
@@ -184,38 +172,46 @@ impl LocalFolder {
                 journal.remove();
                 return Ok(());
             }
-            Err(error) => return Err(failed(Vec::new(), format!("its journal cannot be read: {error}"))),
+            Err(error) => return Err(Some(unreadable(&path, &error))),
         };
         if !self.is_own(&record) {
-            let is_elsewhere =
-                statat(CWD, &record.root, AtFlags::empty()).is_ok_and(|stat| stat.st_ino == record.inode);
-            // Whoever serves that root recovers it.
-            let reason = format!(
-                "it changed files in {}, which is not there any more; check that folder, then remove the journal",
-                record.root.display()
-            );
-            return Err(if is_elsewhere { None } else { failed(Vec::new(), reason) });
+            let now = statat(CWD, Path::new(&record.root), AtFlags::empty());
+            return Err(match now {
+                // Whoever serves that root recovers it.
+                Ok(stat) if stat.st_ino == record.inode => None,
+                Ok(_) => {
+                    let reason = format!("it changed files in {}, where another folder is now", record.root);
+                    failed(Vec::new(), &reason, MOVED_AWAY)
+                }
+                Err(_) => {
+                    let reason = format!("it changed files in {}, which is not there any more", record.root);
+                    failed(Vec::new(), &reason, MOVED_AWAY)
+                }
+            });
         }
         let files: Vec<_> =
             record.files.iter().filter_map(|file| WorkspacePath::parse(&file.path).ok()).collect();
-        let folders = self.lock_recorded(&files, &record, patience).map_err(|error| {
-            failed(files.clone(), reason(error, files.first().unwrap_or(&WorkspacePath::root())))
+        let folders = self.lock_recorded(&files, &record, patience).map_err(|(folder, error)| {
+            let remedy = remedy(&error);
+            failed(files.clone(), &format!("{folder}: {}", reason(error, &folder)), remedy)
         })?;
-        let Undone { kept, unfinished, .. } = match state {
+        let Undone { kept, mut unfinished, left, .. } = match state {
             State::Done => clean_up(&record, &folders, self.durability, &self.warn),
             state => undo(&record, state, &folders, self.durability, &self.warn),
         };
         files.iter().for_each(&self.recovered);
-        if !unfinished.is_empty() {
+        unfinished.extend(left);
+        if let Some((_, error)) = unfinished.first() {
+            let remedy = remedy(error);
             let files = unfinished.iter().map(|(path, _)| path.clone()).collect();
             let reasons =
                 unfinished.into_iter().map(|(path, error)| format!("{path}: {}", reason(error, &path)));
-            return Err(failed(files, reasons.take(REASONS_SHOWN).collect::<Vec<_>>().join("; ")));
+            return Err(failed(files, &reasons.take(REASONS_SHOWN).collect::<Vec<_>>().join("; "), remedy));
         }
         journal.remove();
         let what = if state == State::Done { "was finished" } else { "was undone" };
-        let count = files.len();
-        (self.warn)(&format!("a change of {count} files that was cut off {what}"));
+        let files = if files.len() == 1 { "1 file".into() } else { format!("{} files", files.len()) };
+        (self.warn)(&format!("a change of {files} that was cut off {what}"));
         for (path, reason) in kept {
             (self.warn)(&format!("{path} is not as it was: {reason}"));
         }
@@ -225,7 +221,7 @@ impl LocalFolder {
     /// Whether a journal is about this root: it may have moved, and another folder may be at its old path.
     fn is_own(&self, record: &Record) -> bool {
         let Ok((device, inode)) = self.root.identity() else { return false };
-        let is_same_path = self.root.real_path().is_ok_and(|path| path == record.root);
+        let is_same_path = self.root.real_path().is_ok_and(|path| path.to_string_lossy() == record.root);
         inode == record.inode && (is_same_path || device == record.device)
     }
 
@@ -235,7 +231,7 @@ impl LocalFolder {
         files: &[WorkspacePath],
         record: &Record,
         patience: Duration,
-    ) -> Result<Folders, StoreError> {
+    ) -> Result<Folders, (WorkspacePath, StoreError)> {
         let made = record.folders.iter().filter_map(|folder| WorkspacePath::parse(folder).ok());
         let paths: Vec<_> = files.iter().cloned().chain(made).collect();
         let mut opened = BTreeMap::new();
@@ -244,9 +240,34 @@ impl LocalFolder {
             match self.root.open_folder(&folder) {
                 Ok((handle, found)) if found == folder => drop(opened.insert(folder, handle)),
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err((folder, error.into())),
             }
         }
         Folders::lock(opened, Instant::now() + patience, &|| false)
+    }
+}
+
+const MOVED_AWAY: &str = "serve that folder from where it is now, with this state folder; or check its files, and remove the journal";
+
+fn about(journal: &Path, reason: &str) -> String {
+    format!("{reason} (journal {})", journal.display())
+}
+
+/// Nobody can know what it was about, so it stays for a person to look at.
+fn unreadable(journal: &Path, error: &io::Error) -> UnfinishedChange {
+    UnfinishedChange {
+        files: Vec::new(),
+        reason: about(journal, &format!("its journal cannot be read: {error}")),
+        remedy: format!(
+            "check the files that were edited last, and each {STAGING_FOLDER}; then remove the journal"
+        ),
+    }
+}
+
+fn remedy(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Locked(_) => "end the program that holds the lock; it is undone with the next call",
+        StoreError::Io(_) => "check the disk, and the rights of the files; it is tried again with every call",
+        _ => "move away what stands in the way; it is undone with the next call",
     }
 }

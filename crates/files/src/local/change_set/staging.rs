@@ -10,7 +10,7 @@ use std::{
 
 use pintle_root::{STAGING_FOLDER, open_file_in};
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, RenameFlags, renameat_with},
+    fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, renameat_with},
     io::Errno,
 };
 
@@ -24,9 +24,28 @@ use crate::{
 pub(in crate::local) struct Staging(OwnedFd);
 
 impl Staging {
-    /// Whether a folder has a staging folder.
-    pub(in crate::local) fn is_in(folder: impl AsFd) -> bool {
-        rustix::fs::statat(folder, STAGING_FOLDER, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    /// Whether dead writers have left staged files in a locked folder. An empty staging folder is removed.
+    pub(in crate::local) fn is_left_in(folder: &Lock) -> bool {
+        let exists = || rustix::fs::statat(folder, STAGING_FOLDER, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        exists() && {
+            let _ = remove_folder(folder);
+            exists()
+        }
+    }
+
+    /// Whether something in a folder has the name of its staging folder and is none.
+    pub(super) fn is_blocked(folder: impl AsFd) -> bool {
+        rustix::fs::statat(folder, STAGING_FOLDER, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::Directory)
+    }
+
+    /// Opens the staging folder of a folder, if there is one.
+    pub(super) fn find(folder: impl AsFd) -> Result<Option<Self>, StoreError> {
+        match Self::open(folder) {
+            Ok(staging) => Ok(Some(staging)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Opens the staging folder of a folder; creates it if there is none.
@@ -83,8 +102,12 @@ impl AsFd for Staging {
 }
 
 /// Removes the staging folder of a folder, unless files are left in it.
-pub(super) fn remove_folder(folder: impl AsFd) {
-    let _ = rustix::fs::unlinkat(folder, STAGING_FOLDER, AtFlags::REMOVEDIR);
+pub(super) fn remove_folder(folder: impl AsFd) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(folder, STAGING_FOLDER, AtFlags::REMOVEDIR) {
+        // Others have staged files in it, or it is none.
+        Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// The hash of a regular file; none if nothing has the name.

@@ -32,6 +32,8 @@ pub(super) struct Undone {
     pub(super) kept: Vec<(WorkspacePath, String)>,
     /// Those that could not be looked at or changed now.
     pub(super) unfinished: Vec<(WorkspacePath, StoreError)>,
+    /// The file next to which a staging folder is left that could not be removed now, and why.
+    pub(super) left: Option<(WorkspacePath, StoreError)>,
 }
 
 /// Undoes a change set that is not done.
@@ -51,7 +53,7 @@ pub(super) fn undo(
             Err(error) => result.unfinished.push((path, error)),
         }
     }
-    finish(record, folders, durability);
+    result.left = remove_staging(record, folders, durability);
     for folder in record.folders.iter().rev() {
         remove_made_folder(folder, folders);
     }
@@ -70,21 +72,29 @@ pub(super) fn clean_up(record: &Record, folders: &Folders, durability: Durabilit
             result.unfinished.push((path, error));
         }
     }
-    finish(record, folders, durability);
+    result.left = remove_staging(record, folders, durability);
     result
 }
 
 /// Removes the staging folders, and makes it durable.
-fn finish(record: &Record, folders: &Folders, durability: Durability) {
+fn remove_staging(
+    record: &Record,
+    folders: &Folders,
+    durability: Durability,
+) -> Option<(WorkspacePath, StoreError)> {
+    let mut left = None;
     for file in &record.files {
         let Ok(path) = WorkspacePath::parse(&file.path) else { continue };
-        if let Some((folder, _)) = locked(&path, folders)
-            && Staging::is_in(folder)
-        {
-            remove_folder(folder);
-            let _ = durability.sync(folder);
+        let Some((folder, _)) = locked(&path, folders) else { continue };
+        if matches!(Staging::find(folder), Ok(None)) {
+            continue;
+        }
+        match remove_folder(folder) {
+            Ok(()) => drop(durability.sync(folder)),
+            Err(error) => left = Some((path, error.into())),
         }
     }
+    left
 }
 
 fn locked<'a>(path: &'a WorkspacePath, folders: &'a Folders) -> Option<(&'a Lock, &'a str)> {
@@ -113,18 +123,12 @@ fn undo_file(
         let is_lost = state == State::Staged && file.old.is_some();
         return Ok(is_lost.then(|| "its folder is not there any more".into()));
     };
-    let staging = match Staging::open(folder) {
-        Ok(staging) => Some(staging),
-        Err(Errno::NOENT) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let staging = match staging {
+    let staging = match Staging::find(folder)? {
         Some(staging) => staging,
         // A created file has left it, and somebody has removed it.
-        None if state == State::Staged && file.old.is_none() && is(hash_in(folder, name)?, &file.new) => {
-            Staging::open_or_create(folder)?
-        }
-        None if state == State::Staged && file.old.is_some() => return without_old(file, folder, name),
+        None if state == State::Staging => return Ok(None),
+        None if file.old.is_some() => return without_old(file, folder, name),
+        None if look(file, folder, name)? == Visible::Ours => Staging::open_or_create(folder)?,
         None => return Ok(None),
     };
     if state == State::Staging {
@@ -142,9 +146,30 @@ fn is(hash: Option<Hash>, expected: &str) -> bool {
     hash.is_some_and(|hash| Hash::parse(expected) == Some(hash))
 }
 
+/// What has the name of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visible {
+    /// The new content.
+    Ours,
+    Nothing,
+    /// What another program has put there.
+    Foreign,
+}
+
+fn look(file: &FileRecord, folder: &Lock, name: &str) -> Result<Visible, StoreError> {
+    match hash_in(folder, name) {
+        Ok(None) => Ok(Visible::Nothing),
+        Ok(hash) if is(hash, &file.new) => Ok(Visible::Ours),
+        Ok(Some(_)) | Err(StoreError::Escapes | StoreError::IsFolder | StoreError::Special) => {
+            Ok(Visible::Foreign)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// There is no staged file: the change was undone before, or somebody has removed the old file.
 fn without_old(file: &FileRecord, folder: &Lock, name: &str) -> Result<Option<String>, StoreError> {
-    let is_new = matches!(hash_in(folder, name), Ok(visible) if is(visible, &file.new));
+    let is_new = look(file, folder, name)? == Visible::Ours;
     Ok(is_new.then(|| format!("somebody has removed its old content from {STAGING_FOLDER}")))
 }
 
@@ -170,21 +195,18 @@ fn undo_edit(
             staging.remove(&file.staged)?;
             return Ok(None);
         }
-        let visible = hash_in(folder, name);
-        match visible {
-            Ok(hash) if is(hash, &file.new) => match staging.exchange(&file.staged, folder, name) {
+        match look(file, folder, name)? {
+            Visible::Ours => match staging.exchange(&file.staged, folder, name) {
                 Ok(()) | Err(Errno::NOENT) => continue,
                 Err(error) => return Err(error.into()),
             },
             // Somebody has removed it since.
-            Ok(None) => match rename_to_new((staging, &file.staged), (folder, name)) {
+            Visible::Nothing => match rename_to_new((staging, &file.staged), (folder, name)) {
                 Ok(()) => return Ok(None),
                 Err(StoreError::Exists) => continue,
                 Err(error) => return Err(error),
             },
-            // Somebody has saved it since, or put something else there.
-            Ok(Some(_)) | Err(StoreError::Escapes | StoreError::IsFolder | StoreError::Special) => {}
-            Err(error) => return Err(error),
+            Visible::Foreign => {}
         }
         if is(staged, old) {
             staging.remove(&file.staged)?;
@@ -207,7 +229,7 @@ fn undo_creation(
         staging.remove(&file.staged)?;
         return Ok(None);
     }
-    if !is(hash_in(folder, name)?, &file.new) {
+    if look(file, folder, name)? != Visible::Ours {
         return Ok(None);
     }
     // It is moved away before it is removed, so that a save at this instant is not removed in its place.
@@ -222,11 +244,7 @@ fn undo_creation(
 
 /// Removes an old file after all have changed. If another program has saved into it, it is kept.
 fn remove_old(file: &FileRecord, folder: &Lock, name: &str, warn: &Warn) -> Result<(), StoreError> {
-    let staging = match Staging::open(folder) {
-        Ok(staging) => staging,
-        Err(Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(staging) = Staging::find(folder)? else { return Ok(()) };
     let staged = staging.hash(&file.staged)?;
     let is_old = file.old.as_deref().is_some_and(|old| is(staged, old));
     match staged {
