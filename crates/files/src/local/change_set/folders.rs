@@ -17,7 +17,7 @@ use crate::{
         Durability, LocalFolder, leftover,
         lock::{LOCK_TIMEOUT, Lock},
     },
-    store::{ChangeSetError, FileChange, StoreError, Terms},
+    store::{ChangeSetError, StoreError, Terms},
 };
 
 /// Locked folders, by their resolved paths. Two paths can lead to one folder (a bind mount); it is locked once.
@@ -111,7 +111,6 @@ impl LocalFolder {
     /// Locks the folders of all changes, and cleans up what dead writers left in them.
     pub(super) fn lock_folders(
         &self,
-        changes: &[FileChange<'_>],
         resolved: &[WorkspacePath],
         terms: &Terms<'_>,
     ) -> Result<Folders, Stopped> {
@@ -128,16 +127,14 @@ impl LocalFolder {
                 Err(error) => problems.push((number, error)),
             }
         }
-        debug_assert_eq!(changes.len(), resolved.len());
         if !problems.is_empty() {
             return Err(Stopped::Failed(ChangeSetError::Files(problems)));
         }
         // The message names a file of the folder that could not be locked.
         let failed = |(folder, error): (WorkspacePath, StoreError)| {
-            let is_in_it =
-                |change: &&FileChange<'_>| change.path.split_last().is_some_and(|(it, _)| it == folder);
-            let error = match (error, changes.iter().find(is_in_it)) {
-                (error @ StoreError::Locked(_), Some(change)) => fault(error, &change.path).into(),
+            let is_in_it = |path: &&WorkspacePath| path.split_last().is_some_and(|(it, _)| it == folder);
+            let error = match (error, resolved.iter().find(is_in_it)) {
+                (error @ StoreError::Locked(_), Some(path)) => fault(error, path).into(),
                 (error, _) => error,
             };
             Stopped::Failed(ChangeSetError::Whole(error))

@@ -133,7 +133,7 @@ impl LocalFolder {
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, Stopped> {
         let resolved = self.resolve_all(changes, terms).map_err(Stopped::Failed)?;
-        let mut folders = self.lock_folders(changes, &resolved, terms)?;
+        let mut folders = self.lock_folders(&resolved, terms)?;
         let planned = self.plan_all(changes, resolved, &folders, terms)?;
         accept().map_err(|fault| Stopped::Failed(ChangeSetError::Whole(fault.into())))?;
         let hashes = planned.iter().map(|planned| planned.new).collect();

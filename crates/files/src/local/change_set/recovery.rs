@@ -37,6 +37,8 @@ const REASONS_SHOWN: usize = 3;
 /// How often an unfinished change set is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
+const MOVED_AWAY: &str = "serve that folder from where it is now, with this state folder; or check its files, and remove the journal";
+
 /// The inode of a folder, and when it was changed: seconds and nanoseconds.
 type Stamp = (u64, i64, i64);
 
@@ -246,8 +248,6 @@ impl LocalFolder {
         Folders::lock(opened, Instant::now() + patience, &|| false)
     }
 }
-
-const MOVED_AWAY: &str = "serve that folder from where it is now, with this state folder; or check its files, and remove the journal";
 
 fn about(journal: &Path, reason: &str) -> String {
     format!("{reason} (journal {})", journal.display())

@@ -59,6 +59,7 @@ pub(super) fn undo(
     }
     result.undone.reverse();
     result.kept.reverse();
+    result.unfinished.reverse();
     result
 }
 
