@@ -77,10 +77,14 @@ fn params(names: &[String], more: &Value) -> Value {
 fn check(bench: &Bench<'_>, client: &mut Client, peer_root: &Path, word: &str) -> Result<(), String> {
     let found = call(client, "search", &json!({"query": word, "word": true, "count": true}));
     let query = Query::literal(word);
-    let mut ripgrep = bench.peers.ripgrep(bench.tree, &query, true);
-    let ours = program::output(ripgrep.arg("--sort=path").arg("."))?;
-    let mut ripgrep = bench.peers.ripgrep(bench.tree, &query, true);
-    let peers = program::output(ripgrep.arg("--sort=path").arg(".").current_dir(peer_root))?;
+    let lines_in = |root: &Path| {
+        let mut ripgrep = bench.peers.ripgrep(bench.tree, &query, true);
+        let output = program::output(ripgrep.arg(".").current_dir(root))?;
+        let mut lines: Vec<Vec<u8>> = output.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        lines.sort_unstable();
+        Ok::<_, String>(lines)
+    };
+    let (ours, peers) = (lines_in(&bench.tree.root())?, lines_in(peer_root)?);
     match (ours == peers, found["total"].as_u64()) {
         (false, _) => Err(format!("`{word}` does not stand in the same lines of both trees")),
         (true, Some(0) | None) => Err(format!("`{word}` is not found: {found}")),
