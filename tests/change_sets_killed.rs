@@ -284,7 +284,12 @@ fn kills_are_survived(place: &Path, seed: u64) {
         "{}: {rounds} kills: {cut} in the middle; {olds} left all files old, {news} all new",
         place.display()
     );
-    assert!(cut > 0 && olds > 0 && news > 0, "{cut} were in the middle; {olds} old, {news} new");
+    // Few kills may all miss the moments that matter; the long form has to hit each of them.
+    let is_long = rounds >= 1000;
+    assert!(
+        !is_long || (cut > 0 && olds > 0 && news > 0),
+        "{cut} were in the middle; {olds} old, {news} new"
+    );
 }
 
 #[test]
