@@ -171,7 +171,7 @@ impl SlowEdit {
         let setup = Setup::new().arg("--root").arg(&root).arg("--state-dir").arg(folder.path().join("state"));
         let setup =
             timeout.iter().fold(setup, |setup, timeout| setup.arg(format!("--timeout=text.edit={timeout}")));
-        let traced = traced(setup, call, &[&format!("{call}:delay_enter=400000")])?;
+        let traced = traced(setup, call, &[&format!("{call}:delay_enter=600000")])?;
         let mut edit = Self { folder, traced };
         edit.send(key);
         Some(edit)
@@ -201,7 +201,7 @@ fn has_begun(root: &Path) -> bool {
 
 #[test]
 fn before_the_first_exchange_a_cancel_or_a_timeout_undoes_all_before_the_reply() {
-    for (timeout, code) in [(None, "CANCELLED"), (Some("1s"), "TOOL_TIMEOUT")] {
+    for (timeout, code) in [(None, "CANCELLED"), (Some("3s"), "TOOL_TIMEOUT")] {
         // The new contents are synced before the first exchange, one after the other.
         let Some(mut edit) = SlowEdit::begin("fsync", timeout) else { return };
         let (root, server) = (edit.root(), &mut edit.traced.server);
@@ -219,7 +219,7 @@ fn before_the_first_exchange_a_cancel_or_a_timeout_undoes_all_before_the_reply()
 
 #[test]
 fn after_the_first_exchange_an_edit_is_neither_cancelled_nor_timed_out() {
-    for timeout in [None, Some("1s")] {
+    for timeout in [None, Some("3s")] {
         let Some(mut edit) = SlowEdit::begin("renameat2", timeout) else { return };
         let (root, server) = (edit.root(), &mut edit.traced.server);
         if timeout.is_none() {
