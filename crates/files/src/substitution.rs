@@ -278,8 +278,8 @@ fn not_writable(fault: Fault, refused: &[&str], globs: &[String]) -> Fault {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let message =
-        format!("matches in {names}{more} may not be replaced; nothing was done: {}", fault.message);
+    let why = fault.message.trim_start_matches("nothing was done: ");
+    let message = format!("matches in {names}{more} may not be replaced; nothing was done: {why}");
     let hint = match refused.len() <= SHOWN {
         true => format!("to leave these files out, call again with `path`: {}", json!(without)),
         false => "to leave these files out, call again with `path` as in `details.path`".to_owned(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    fault::{cause, without_nothing_was_done},
+    fault::{fault, without_nothing_was_done},
     hash::Hash,
     store::{ChangeKind, ChangeSetError, FileChange, Store, StoreError, Terms},
 };
@@ -149,12 +149,13 @@ pub(crate) fn not_undone(
     undone: &[WorkspacePath],
     (kept, is_tried_again): (&[(WorkspacePath, String)], bool),
 ) -> Fault {
-    let code = match error {
-        StoreError::Io(_) | StoreError::NotDurable(_) => ErrorCode::UpstreamFailed,
+    let root = WorkspacePath::root();
+    let cause = fault(error, path.unwrap_or(&root));
+    let code = match cause.code {
+        ErrorCode::UpstreamFailed => ErrorCode::UpstreamFailed,
         _ => ErrorCode::Conflict,
     };
-    let root = WorkspacePath::root();
-    let cause = cause(error, path.unwrap_or(&root));
+    let cause = without_nothing_was_done(&cause.message);
     let shown = |path: &WorkspacePath| path.as_str().to_owned();
     let named: Vec<String> = kept.iter().map(|(path, reason)| format!("{path} ({reason})")).collect();
     let message = format!(
