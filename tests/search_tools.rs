@@ -838,6 +838,18 @@ fn workspace_status_names_200_dirty_files_and_says_how_many_there_are() {
 }
 
 #[test]
+fn workspace_status_does_not_count_temporary_and_staged_files() {
+    let world = World::of(&[("kept.txt", "kept")]);
+    git(&world.root(), &["init", "-q", "-b", "trunk"]);
+    for path in [".pintle-tmp", "src/.pintle-tmp", "src/.pintle-staged/1-0"] {
+        world.write(path, "half");
+    }
+    let (state, _) = git_state(&world, "root");
+    assert_eq!(state["dirty"], json!([{"path": "kept.txt", "change": "untracked"}]));
+    assert_eq!(state["total"], json!(1));
+}
+
+#[test]
 fn workspace_status_says_why_the_git_state_is_missing() {
     let world = World::of(&[("sub/a", "a")]);
     let (state, problem) = git_state(&world, "root");

@@ -33,11 +33,19 @@ fn with_terms<T>(work: impl FnOnce(&Terms<'_>) -> T) -> T {
 }
 
 fn with_commit<T>(commit: &dyn Fn() -> bool, work: impl FnOnce(&Terms<'_>) -> T) -> T {
+    with_both(commit, &|| false, work)
+}
+
+fn with_both<T>(
+    commit: &dyn Fn() -> bool,
+    has_ended: &dyn Fn() -> bool,
+    work: impl FnOnce(&Terms<'_>) -> T,
+) -> T {
     let permit = |verb, path: &WorkspacePath| match (verb, path.as_str()) {
         (Verb::Write, "denied/file") => Err(Fault::new(ErrorCode::Forbidden, "denied")),
         _ => Ok(()),
     };
-    work(&Terms { permit: &permit, rules: &NoRules, has_ended: &|| false, commit })
+    work(&Terms { permit: &permit, rules: &NoRules, has_ended, commit })
 }
 
 /// Replaces the whole content of a file, if it has the expected one.
@@ -116,6 +124,10 @@ impl World {
 
 /// The change set of most tests: five files in three folders, and two that are created, one with its folders.
 fn change_all(store: &LocalFolder) -> Result<Vec<Hash>, ChangeSetError> {
+    change_all_unless(&|| false, store)
+}
+
+fn change_all_unless(has_ended: &dyn Fn() -> bool, store: &LocalFolder) -> Result<Vec<Hash>, ChangeSetError> {
     let (texts, mut changes) =
         (FILES.map(|(name, _)| (name, format!("old {name}\n"), format!("new {name}\n"))), Vec::new());
     for (name, old, new) in &texts {
@@ -123,7 +135,7 @@ fn change_all(store: &LocalFolder) -> Result<Vec<Hash>, ChangeSetError> {
     }
     changes.insert(2, create("sub/created", "new\n"));
     changes.push(create("new/folders/created", "new\n"));
-    with_terms(|terms| store.change_set(&mut changes, &mut || Ok(()), false, terms))
+    with_both(&|| true, has_ended, |terms| store.change_set(&mut changes, &mut || Ok(()), false, terms))
 }
 
 /// The two states that there may be.
@@ -393,7 +405,7 @@ fn a_program_that_has_the_old_file_open_and_writes_into_it_stops_the_change_set(
 
 #[test]
 fn what_is_written_into_an_old_file_after_it_came_out_is_kept() {
-    for step in ["check", "done"] {
+    for step in ["check", "done", "clean up"] {
         let world = World::new(&std::env::temp_dir());
         let root = world.root();
         // As a program does that had opened the file before it was exchanged.
@@ -415,8 +427,10 @@ fn what_is_written_into_an_old_file_after_it_came_out_is_kept() {
             assert_eq!((content["a"].1.as_str(), content["b"].1.as_str()), ("old a\n", "saved\n"));
             assert!(!content.contains_key("sub/created"));
         } else {
-            // A write after the last check is lost, as with a single edit.
+            // It is too late to undo anything, and not too late to keep it.
             assert!(result.is_ok(), "{result:?}");
+            assert_eq!(content["b"].1, "new b\n", "{step}");
+            assert_eq!(content["b.recovered-1"].1, "saved\n", "{step}");
         }
     }
 }
@@ -547,6 +561,317 @@ fn what_another_program_puts_in_the_place_of_a_created_file_stays() {
     }
 }
 
+/// Does something at each step of a name, with the number of the step.
+fn at_each(
+    store: LocalFolder,
+    act: impl Fn(&str, usize) -> io::Result<()> + Send + Sync + 'static,
+) -> LocalFolder {
+    let counts = std::sync::Mutex::new(BTreeMap::<String, usize>::new());
+    store.with_checkpoint(Box::new(move |name: &str| {
+        let nth = {
+            let mut counts = counts.lock().expect("a lock");
+            let count = counts.entry(name.to_owned()).or_default();
+            *count += 1;
+            *count - 1
+        };
+        act(name, nth)
+    }))
+}
+
+fn fail() -> io::Result<()> {
+    Err(io::Error::from_raw_os_error(5))
+}
+
+/// Writes a file as a program does that saves by rename.
+fn save(root: &Path, name: &str) {
+    fs::write(root.join("saving"), "saved\n").expect("written");
+    fs::rename(root.join("saving"), root.join(name)).expect("renamed");
+}
+
+#[test]
+fn what_another_program_saves_in_the_instant_of_the_undo_gets_its_name_back() {
+    let [before, _] = both_states(&std::env::temp_dir());
+    // The undo begins with the last file.
+    for (nth, name) in [(0, "new/folders/created"), (1, "sub/e"), (5, "b"), (6, "a")] {
+        let world = World::new(&std::env::temp_dir());
+        let root = world.root();
+        let store = at_each(world.store(), move |step, number| {
+            match step {
+                "check" => return fail(),
+                "undo" if number == nth => save(&root, name),
+                _ => {}
+            }
+            Ok(())
+        });
+        let error = change_all(&store).expect_err("is undone");
+        let mut content = world.content();
+        assert_eq!(content.remove(name).expect("there").1, "saved\n", "{name}: {error:?}");
+        let mut before = before.clone();
+        before.remove(name);
+        for folder in ["new/", "new/folders/"] {
+            content.remove(folder);
+        }
+        assert_eq!(content, before, "{name}");
+        assert!(
+            matches!(&error, ChangeSetError::NotUndone { kept, is_tried_again: false, .. }
+                if matches!(&kept[..], [(kept, _)] if *kept == path(name))),
+            "{error:?}"
+        );
+        assert_eq!(world.journals_left(), 0);
+    }
+}
+
+#[test]
+fn a_panic_is_undone_before_the_locks_are_given_up() {
+    let [before, after] = both_states(&std::env::temp_dir());
+    for (step, nth) in [("folders", 0), ("stage", 2), ("exchange", 0), ("exchange", 4), ("done", 0)] {
+        let world = World::new(&std::env::temp_dir());
+        let store = at_each(world.store(), move |name, number| {
+            assert!(name != step || number != nth, "a panic in the middle");
+            Ok(())
+        });
+        let changed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| change_all(&store)));
+        assert!(changed.is_err(), "{step} {nth}");
+        assert_eq!((world.content(), world.journals_left()), (before.clone(), 0), "{step} {nth}");
+        change_all(&world.store()).expect("changes");
+        assert_eq!(world.content(), after);
+    }
+}
+
+#[test]
+fn a_folder_that_another_program_makes_first_is_not_removed_by_the_undo() {
+    let world = World::new(&std::env::temp_dir());
+    let root = world.root();
+    let store = at_each(world.store(), move |name, _| match name {
+        "folders" => fs::create_dir(root.join("new")),
+        "check" => fail(),
+        _ => Ok(()),
+    });
+    change_all(&store).expect_err("is undone");
+    let content = world.content();
+    assert!(content.contains_key("new/") && !content.contains_key("new/folders/"), "{content:?}");
+}
+
+#[test]
+fn a_folder_that_is_moved_while_its_lock_is_waited_for_is_not_changed_where_it_is_now() {
+    for single in [false, true] {
+        let world = World::new(&std::env::temp_dir());
+        let (root, outside) = (world.root(), world.folder.path().join("outside"));
+        let holder = fs::File::open(root.join("sub")).expect("opens");
+        rustix::fs::flock(&holder, rustix::fs::FlockOperation::LockExclusive).expect("locks");
+        let holder = std::cell::RefCell::new(Some(holder));
+        // This is asked while the lock is waited for.
+        let has_ended = || {
+            if let Some(holder) = holder.borrow_mut().take() {
+                fs::rename(root.join("sub"), &outside).expect("moved");
+                fs::create_dir_all(root.join("sub/deep")).expect("made");
+                for name in ["c", "deep/d", "e"] {
+                    fs::copy(outside.join(name), root.join("sub").join(name)).expect("copied");
+                }
+                drop(holder);
+            }
+            false
+        };
+        if single {
+            let FileChange { kind: ChangeKind::Edit { expected, mut plan }, path } =
+                edit("sub/c", "old sub/c\n", "new sub/c\n")
+            else {
+                panic!()
+            };
+            with_both(&|| true, &has_ended, |terms| world.store().swap(&path, &expected, &mut plan, terms))
+                .expect("changes");
+        } else {
+            change_all_unless(&has_ended, &world.store()).expect("changes");
+        }
+        assert!(holder.borrow().is_none());
+        assert_eq!(fs::read_to_string(outside.join("c")).expect("text"), "old sub/c\n");
+        assert_eq!(fs::read_to_string(root.join("sub/c")).expect("text"), "new sub/c\n");
+        assert_eq!(fs::read_dir(&outside).expect("read").count(), 3);
+        assert_eq!(world.journals_left(), 0);
+    }
+}
+
+#[test]
+fn a_call_that_needs_too_many_folders_is_refused_before_any_is_made() {
+    let world = World::new(&std::env::temp_dir());
+    let before = world.content();
+    let deep: Vec<String> = (0..200).map(|number| format!("{number}{}/file", "/d".repeat(1200))).collect();
+    let mut changes: Vec<_> = deep.iter().map(|name| create(name, "x")).collect();
+    let result = with_terms(|terms| world.store().change_set(&mut changes, &mut || Ok(()), false, terms));
+    assert!(
+        matches!(&result, Err(ChangeSetError::Whole(StoreError::Refused(fault)))
+            if fault.code == ErrorCode::InvalidRequest && fault.message.contains("1000")),
+        "{result:?}"
+    );
+    assert_eq!((world.content(), world.journals_left()), (before, 0));
+}
+
+#[test]
+fn many_new_folders_take_few_descriptors() {
+    let world = World::new(&std::env::temp_dir());
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&most);
+    let open = || fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let own = open();
+    let store = at_each(world.store(), move |_, _| {
+        seen.fetch_max(open(), Ordering::Relaxed);
+        Ok(())
+    });
+    let deep: Vec<String> = (0..4).map(|number| format!("new/{number}{}/file", "/d".repeat(200))).collect();
+    let mut changes: Vec<_> = deep.iter().map(|name| create(name, "x")).collect();
+    with_terms(|terms| store.change_set(&mut changes, &mut || Ok(()), false, terms)).expect("changes");
+    // Other tests of this program run at the same time.
+    let most = most.load(Ordering::Relaxed);
+    assert!(most < own + 300, "{own} before, {most} at most");
+}
+
+#[test]
+fn a_folder_that_is_away_is_undone_when_it_is_back_and_nothing_is_undone_twice() {
+    let place = std::env::temp_dir();
+    let [before, after] = both_states(&place);
+    let world = World::new(&place);
+    // Killed after all files were exchanged.
+    let last = (0..)
+        .map(|step| (step, World::new(&place)))
+        .find(|(step, world)| {
+            child(world, *step).signal() == Some(9) && {
+                let mut content = world.content();
+                content.retain(|name, _| !name.contains(".pintle-staged"));
+                content == after
+            }
+        })
+        .map(|(step, _)| step)
+        .expect("a step");
+    assert_eq!(child(&world, last).signal(), Some(9));
+    let (sub, away) = (world.root().join("sub"), world.folder.path().join("away"));
+    for replace in [false, true] {
+        fs::rename(&sub, &away).expect("moved");
+        if replace {
+            fs::create_dir(&sub).expect("made");
+        }
+        let store = world.store();
+        store.recover();
+        let unfinished = store.unfinished_changes();
+        assert!(
+            matches!(&unfinished[..], [one] if one.reason.contains("its folder is not there")),
+            "{unfinished:?}"
+        );
+        assert_eq!(unfinished[0].files, ["sub/created", "sub/c", "sub/deep/d", "sub/e"].map(path));
+        assert_eq!(fs::read_to_string(world.root().join("a")).expect("text"), "old a\n");
+        assert!(!world.root().join("new").exists());
+        if replace {
+            // What is created by now is not what the change set had created, although it has the same content.
+            with_terms(|terms| store.create(&path("new/folders/created"), b"new\n", terms)).expect("creates");
+            fs::remove_dir(&sub).expect("removed");
+        }
+        fs::rename(&away, &sub).expect("moved");
+    }
+    let store = world.store();
+    store.recover();
+    assert_eq!(store.unfinished_changes(), []);
+    assert_eq!(fs::read_to_string(world.root().join("new/folders/created")).expect("text"), "new\n");
+    fs::remove_dir_all(world.root().join("new")).expect("removed");
+    assert_eq!((world.content(), world.journals_left()), (before, 0));
+}
+
+#[test]
+fn a_journal_that_comes_back_after_the_undo_undoes_nothing_again() {
+    let world = World::new(&std::env::temp_dir());
+    let (journals, saved) = (world.journals(), world.folder.path().join("saved"));
+    let (from, to) = (journals.clone(), saved.clone());
+    let store = at_each(world.store(), move |name, _| match name {
+        "check" => fail(),
+        "remove journal" => {
+            let journal = fs::read_dir(&from)?.next().expect("a journal")?.path();
+            fs::hard_link(journal, &to)
+        }
+        _ => Ok(()),
+    });
+    change_all(&store).expect_err("is undone");
+    let written = with_terms(|terms| store.create(&path("sub/created"), b"new\n", terms));
+    written.expect("creates");
+    // As after a power failure, before the removal of the journal was on disk.
+    fs::rename(&saved, journals.join("0123.journal")).expect("renamed");
+    let store = world.store();
+    store.recover();
+    assert_eq!((store.unfinished_changes(), world.journals_left()), (Vec::new(), 0));
+    assert_eq!(fs::read_to_string(world.root().join("sub/created")).expect("text"), "new\n");
+}
+
+#[test]
+fn a_save_that_the_undo_of_a_created_file_has_moved_away_is_not_removed() {
+    let world = World::new(&std::env::temp_dir());
+    let root = world.root();
+    let staged_name = Arc::new(std::sync::Mutex::new(String::new()));
+    let (journals, found) = (world.journals(), Arc::clone(&staged_name));
+    // Killed right after the undo has moved a save out of its name.
+    let store = at_each(world.store(), move |name, _| {
+        if name == "check" {
+            let journal = fs::read_dir(&journals)?.next().expect("a journal")?.path();
+            let text = fs::read_to_string(journal)?;
+            let record: serde_json::Value = serde_json::from_str(text.lines().next().expect("a line"))?;
+            let files = record["files"].as_array().expect("files").iter();
+            let created = files.clone().find(|file| file["path"] == "sub/created").expect("there");
+            *found.lock().expect("a lock") = created["staged"].as_str().expect("a name").to_owned();
+            let copy = journals.parent().expect("a folder").join("copy");
+            fs::write(copy, text)?;
+            return fail();
+        }
+        Ok(())
+    });
+    change_all(&store).expect_err("is undone");
+    fs::create_dir(root.join("sub/.pintle-staged")).expect("made");
+    let staged = root.join("sub/.pintle-staged").join(&*staged_name.lock().expect("a lock"));
+    fs::write(staged, "saved\n").expect("written");
+    fs::rename(world.folder.path().join("state/copy"), world.journals().join("0.journal")).expect("renamed");
+    world.store().recover();
+    assert_eq!(fs::read_to_string(root.join("sub/created")).expect("text"), "saved\n");
+    assert!(!root.join("sub/.pintle-staged").exists());
+    assert_eq!(world.journals_left(), 0);
+}
+
+#[test]
+fn a_writer_and_a_recovery_do_not_wait_for_each_other() {
+    let world = World::new(&std::env::temp_dir());
+    // The journal of a dead owner that has not staged anything in `sub`.
+    let step = 2;
+    assert_eq!(child(&world, step).signal(), Some(9));
+    let store = Arc::new(world.store());
+    let journal =
+        fs::read_dir(world.journals()).expect("read").next().expect("a journal").expect("read").path();
+    let is_taken = || {
+        fs::File::open(&journal).is_ok_and(|file| {
+            rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err()
+        })
+    };
+    let recovering = std::sync::Mutex::new(None);
+    let FileChange { kind: ChangeKind::Edit { expected, mut plan }, path: name } =
+        edit("sub/c", "old sub/c\n", "other\n")
+    else {
+        panic!()
+    };
+    let plan_first = |source: &dyn Source| {
+        // The lock on `sub` is held now. Another call recovers.
+        let other = Arc::clone(&store);
+        recovering.lock().expect("a lock").get_or_insert_with(|| std::thread::spawn(move || other.recover()));
+        while !is_taken() {
+            std::thread::yield_now();
+        }
+        plan(source)
+    };
+    let mut changes = [
+        FileChange { path: name, kind: ChangeKind::Edit { expected, plan: Box::new(plan_first) } },
+        edit("sub/e", "old sub/e\n", "other\n"),
+    ];
+    let changed = with_terms(|terms| store.change_set(&mut changes, &mut || Ok(()), false, terms));
+    changed.expect("changes");
+    drop(changes);
+    recovering.lock().expect("a lock").take().expect("a thread").join().expect("recovers");
+    assert_eq!(store.unfinished_changes(), []);
+    assert_eq!(fs::read_to_string(world.root().join("sub/c")).expect("text"), "other\n");
+    assert_eq!(fs::read_to_string(world.root().join("a")).expect("text"), "old a\n");
+}
+
 #[test]
 fn a_damaged_journal_is_kept_and_reported() {
     let world = World::new(&std::env::temp_dir());
@@ -581,7 +906,7 @@ fn a_journal_is_applied_only_to_its_own_root() {
     assert_eq!(fs::read_to_string(world.root().join("a")).expect("text"), "new a\n");
     assert_eq!(world.journals_left(), 1);
     assert!(
-        other.unfinished_changes()[0].reason.contains("where another folder is now"),
+        other.unfinished_changes()[0].reason.contains("another one has its path now"),
         "{:?}",
         other.unfinished_changes()
     );

@@ -23,5 +23,6 @@ pub use clocks::Clocks;
 pub use failure::{failure_reason, storage_failed};
 pub use root::{
     Root, RootProblem, STAGING_FOLDER, TEMPORARY_FILE, handle_path, is_reserved, is_reserved_name,
+    is_reserved_path,
 };
 pub use stamp::{Reading, Sighting, Stamp, identity};

@@ -230,7 +230,12 @@ pub fn is_reserved_name(name: &[u8]) -> bool {
 
 /// Whether a name on the way is [reserved](is_reserved_name).
 pub fn is_reserved(path: &WorkspacePath) -> bool {
-    path.as_str().split('/').any(|name| is_reserved_name(name.as_bytes()))
+    is_reserved_path(path.as_str().as_bytes())
+}
+
+/// The same for a path that need not be text.
+pub fn is_reserved_path(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(is_reserved_name)
 }
 
 /// Names as a path. What no path can have in it is replaced. What makes it too long, or leaves the root, is cut off: then

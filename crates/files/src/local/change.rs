@@ -7,7 +7,11 @@ use pintle_contract::{ErrorCode, Fault, WorkspacePath};
 use rustix::fs::{AtFlags, FileType};
 
 use super::{
-    LocalFolder, commit, leftover, lock::Lock, reach::Reached, source::OpenFile, temporary::rename_to_new,
+    LocalFolder, commit, leftover,
+    lock::Lock,
+    reach::{NewName, Reached},
+    source::OpenFile,
+    temporary::rename_to_new,
 };
 use crate::{
     hash::{Hash, Hasher},
@@ -26,7 +30,7 @@ impl LocalFolder {
         to: &WorkspacePath,
         terms: &Terms<'_>,
     ) -> Result<(), StoreError> {
-        let (folder, name, made) = self.reach_new(to, terms, &|resolved| {
+        let NewName { folder, name, made, .. } = self.reach_new(to, terms, &|resolved| {
             if reached.leads_to.is_some()
                 && resolved.split_last().map(|(folder, _)| folder) != reached.folder()
             {

@@ -85,7 +85,7 @@ fn beginning(name: &str, most: usize) -> &str {
 }
 
 /// A folder's path, for messages.
-pub(super) fn shown_path(folder: &Lock) -> String {
+pub(super) fn shown_path(folder: impl AsFd) -> String {
     handle_path(folder)
         .map_or_else(|_| "a folder of the workspace".to_owned(), |path| path.display().to_string())
 }

@@ -46,11 +46,11 @@ use self::{
         MAX_CHECKED_BYTES, check_rules, content_to_check, pass_spliced, paths_with_rules, refuse_taken,
         too_large,
     },
-    change_set::ChangeSets,
+    change_set::{ChangeSets, leads_to},
     leftover::Warn,
     lock::Lock,
     mark::Replaced,
-    reach::Reached,
+    reach::{NewName, Reached},
     source::OpenFile,
     temporary::Temporary,
     tree::TreeWalk,
@@ -238,12 +238,16 @@ impl Store for LocalFolder {
     }
 
     fn create(&self, path: &WorkspacePath, content: &[u8], terms: &Terms<'_>) -> Result<Hash, StoreError> {
-        let (folder, name, made) = self.reach_new(path, terms, &|resolved| {
+        let NewName { folder, path: folder_path, name, made } = self.reach_new(path, terms, &|resolved| {
             paths_with_rules(terms, path, resolved)
                 .iter()
                 .try_for_each(|path| check_rules(terms, path, None, content))
         })?;
         let lock = self.lock_to_write(folder, terms)?;
+        // It may have been moved away while its lock was waited for.
+        if !leads_to(&self.root, &folder_path, &lock)? {
+            return Err(StoreError::KeepsChanging);
+        }
         refuse_taken(&lock, name)?;
         let mut temporary = Temporary::create(&lock)?;
         temporary.write(content)?;
@@ -344,6 +348,7 @@ impl Store for LocalFolder {
         let (folder, resolved) = self.open_to_list(path, terms)?;
         if let Some(lock) = Lock::try_take(&folder) {
             leftover::sweep(&lock, &self.warn);
+            self.warn_of_staged(&lock);
         }
         folder::entries(&self.root, &folder, &resolved, terms)
     }

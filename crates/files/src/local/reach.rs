@@ -9,7 +9,13 @@ use rustix::{
     io::Errno,
 };
 
-use super::{LocalFolder, change_set::Staging, leftover, lock::Lock, source::OpenFile};
+use super::{
+    LocalFolder,
+    change_set::{Staging, leads_to},
+    leftover,
+    lock::Lock,
+    source::OpenFile,
+};
 use crate::store::{StoreError, Terms};
 
 /// How often a path is resolved again when it changes in the meantime.
@@ -59,6 +65,20 @@ impl LocalFolder {
 
     /// Resolves the parent folders of a path and locks the last one; the name itself may be a link.
     pub(super) fn reach_name(&self, path: &WorkspacePath, terms: &Terms<'_>) -> Result<Reached, StoreError> {
+        for _ in 0..TRIES {
+            if let Some(reached) = self.try_to_reach_name(path, terms)? {
+                return Ok(reached);
+            }
+        }
+        Err(StoreError::KeepsChanging)
+    }
+
+    /// The same, unless the folder is moved away while its lock is waited for.
+    fn try_to_reach_name(
+        &self,
+        path: &WorkspacePath,
+        terms: &Terms<'_>,
+    ) -> Result<Option<Reached>, StoreError> {
         if is_reserved(path) {
             return Err(StoreError::NotFound);
         }
@@ -70,8 +90,11 @@ impl LocalFolder {
         // What stands in the way of undoing it may be the lock, for which nobody has to wait here.
         self.refuse_unfinished(&resolved)?;
         let lock = self.lock_to_write(folder, terms)?;
+        if !leads_to(&self.root, &parent, &lock)? {
+            return Ok(None);
+        }
         self.refuse_unfinished(&resolved)?;
-        let (source, leads_to) = match open_any_in(&lock, name.as_bytes()) {
+        let (source, target) = match open_any_in(&lock, name.as_bytes()) {
             Ok(file) => (OpenFile::new(file)?, None),
             // `O_NOFOLLOW` on a link fails with ELOOP.
             Err(Errno::LOOP) => {
@@ -82,12 +105,12 @@ impl LocalFolder {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Reached { path: resolved, name: name.to_owned(), lock, source, leads_to })
+        Ok(Some(Reached { path: resolved, name: name.to_owned(), lock, source, leads_to: target }))
     }
 
     /// Locks a folder, and cleans up what dead writers left in it.
     pub(super) fn lock_to_write(&self, folder: OwnedFd, terms: &Terms<'_>) -> Result<Lock, StoreError> {
-        let lock_and_sweep = |folder| {
+        let lock_and_sweep = |folder| -> Result<Lock, StoreError> {
             let lock = Lock::take(folder, terms.has_ended)?;
             leftover::sweep(&lock, &self.warn);
             Ok(lock)
@@ -97,10 +120,11 @@ impl LocalFolder {
             return Ok(lock);
         }
         // Recovery takes the locks of all folders that it needs.
-        let path = leftover::shown_path(&lock);
         let folder = lock.release();
-        self.recover_found(&path);
-        lock_and_sweep(folder)
+        let has_recovered = self.recover_found();
+        let lock = lock_and_sweep(folder)?;
+        self.leave_staged(&lock, has_recovered);
+        Ok(lock)
     }
 
     /// Resolves the path of a new file and creates its missing parent folders. `check` gets the resolved path before
@@ -110,7 +134,7 @@ impl LocalFolder {
         path: &'a WorkspacePath,
         terms: &Terms<'_>,
         check: &dyn Fn(&WorkspacePath) -> Result<(), StoreError>,
-    ) -> Result<(OwnedFd, &'a str, MadeFolders), StoreError> {
+    ) -> Result<NewName<'a>, StoreError> {
         if is_reserved(path) {
             return Err(StoreError::Reserved);
         }
@@ -126,7 +150,7 @@ impl LocalFolder {
             let mut made = MadeFolders::default();
             let (opened, reached) = self.make_folders(&folder, terms, &mut made).map_err(hidden)?;
             if reached == planned {
-                return Ok((opened, name, made));
+                return Ok(NewName { folder: opened, path: planned, name, made });
             }
         }
         Err(StoreError::KeepsChanging)
@@ -157,6 +181,15 @@ impl LocalFolder {
         }
         Ok(self.root.open_folder(path)?)
     }
+}
+
+/// A name that a file is going to get.
+pub(super) struct NewName<'a> {
+    pub(super) folder: OwnedFd,
+    /// The resolved path of the folder.
+    pub(super) path: WorkspacePath,
+    pub(super) name: &'a str,
+    pub(super) made: MadeFolders,
 }
 
 /// The folders that were created for a change, removed on drop unless the change happened (rollback).

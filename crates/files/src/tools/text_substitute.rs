@@ -41,7 +41,7 @@ pub(crate) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     lang: Option<String>,
-    /// How many matches there are; with any other number nothing is done. Needed unless `dry_run`, which counts them.
+    /// How many matches there are; if it is wrong, nothing is done and the error has the number. Needed unless `dry_run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     expect: Option<u64>,

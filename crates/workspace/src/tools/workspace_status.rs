@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bstr::ByteSlice;
 use pintle_contract::{Access, Annotations, Fault, Permission, Permissions, Verb, WorkspacePath};
 use pintle_git::GitStatus;
+use pintle_root::is_reserved_path;
 use pintle_tool::{CallContext, NoArguments, Tool, ToolOutput};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -101,7 +102,8 @@ fn status<S: SearchReporter>(
     call: &CallContext,
 ) -> Result<Output<S::IndexState>, Fault> {
     let permissions = call.caller().permissions();
-    let admits = |path: &[u8]| permissions.may_read_bytes(path);
+    // Temporary and staged files are no files of the user's.
+    let admits = |path: &[u8]| permissions.may_read_bytes(path) && !is_reserved_path(path);
     let (git, git_problem) = match pintle_git::status_of(&config.root, &admits, &|| call.has_ended()) {
         Ok(status) => (status.map(|status| git_report(status, permissions)), None),
         // The message may name files that the caller may not read, because of its scopes or of a deny rule.

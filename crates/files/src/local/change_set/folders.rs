@@ -1,32 +1,40 @@
 //! The folders of a change set, locked.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    os::fd::OwnedFd,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    os::fd::{AsFd, OwnedFd},
     time::Instant,
 };
 
-use pintle_contract::WorkspacePath;
-use pintle_root::{identity, open_folder_in};
-use rustix::{fs::Mode, io::Errno};
+use pintle_contract::{ErrorCode, Fault, WorkspacePath};
+use pintle_root::{Root, identity, open_folder_in};
+use rustix::{
+    fs::{AtFlags, Mode},
+    io::Errno,
+};
 
-use super::{Planned, Staging, Stopped};
+use super::{Staging, Stopped};
 use crate::{
     fault::fault,
-    local::{
-        Durability, LocalFolder, leftover,
-        lock::{LOCK_TIMEOUT, Lock},
-    },
+    local::{Durability, LocalFolder, leftover, lock::Lock, reach::may_write},
     store::{ChangeSetError, StoreError, Terms},
 };
+
+/// The most folders that one call creates.
+const MAX_NEW_FOLDERS: usize = 1000;
+
+/// What is wrong with which changes, by their number.
+pub(super) type Problems = Vec<(usize, StoreError)>;
 
 /// Locked folders, by their resolved paths. Two paths can lead to one folder (a bind mount); it is locked once.
 #[derive(Default)]
 pub(super) struct Folders {
     locks: Vec<Lock>,
     by_path: HashMap<WorkspacePath, usize>,
-    /// The folders that are created, by path, so each after its parent.
+    /// The folders that are to be created, by path, so each after its parent.
     missing: BTreeSet<WorkspacePath>,
+    /// Those that were created, in the same order. One that another program has created first is not among them.
+    made: Vec<WorkspacePath>,
 }
 
 impl Folders {
@@ -35,16 +43,28 @@ impl Folders {
         self.by_path.get(path).map(|index| &self.locks[*index]).ok_or(StoreError::NotFound)
     }
 
-    /// The folders that have files of a change set, each once.
-    pub(super) fn of<'a>(&'a self, work: &'a [Planned]) -> impl Iterator<Item = &'a Lock> {
-        let indexes: BTreeSet<usize> =
-            work.iter().filter_map(|planned| self.by_path.get(&planned.folder).copied()).collect();
+    /// Of these folders, those that are locked, each once.
+    pub(super) fn among<'a>(
+        &'a self,
+        paths: impl Iterator<Item = &'a WorkspacePath>,
+    ) -> impl Iterator<Item = &'a Lock> {
+        let indexes: BTreeSet<usize> = paths.filter_map(|path| self.by_path.get(path).copied()).collect();
         indexes.into_iter().map(|index| &self.locks[index])
     }
 
-    /// The folders that are created.
+    /// The folders that are to be created.
     pub(super) fn missing(&self) -> impl Iterator<Item = &WorkspacePath> {
         self.missing.iter()
+    }
+
+    /// The folders that were created.
+    pub(super) fn made(&self) -> &[WorkspacePath] {
+        &self.made
+    }
+
+    /// The inode of a folder that is there.
+    pub(super) fn inode(&self, path: &WorkspacePath) -> Option<u64> {
+        identity(self.at(path).ok()?).ok().map(|(_, inode)| inode)
     }
 
     /// Locks folders in the order of their paths.
@@ -73,47 +93,104 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Creates the missing folders, and locks them.
+    /// Whether the paths still lead to the folders that are locked. One may have been moved while its lock was waited for.
+    pub(super) fn are_in_place(&self, root: &Root) -> Result<bool, StoreError> {
+        for (path, index) in &self.by_path {
+            if !leads_to(root, path, &self.locks[*index])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Creates the missing folders, and locks those that files of the change set are in.
     pub(super) fn make_missing(
         &mut self,
+        root: &Root,
+        with_files: &BTreeSet<&WorkspacePath>,
         durability: Durability,
-        terms: &Terms<'_>,
+        (deadline, terms): (Instant, &Terms<'_>),
     ) -> Result<(), StoreError> {
         for path in std::mem::take(&mut self.missing) {
             let (parent, name) = path.split_last().ok_or(StoreError::NotFound)?;
-            let folder = {
-                let parent = self.at(&parent)?;
+            let mut is_made = false;
+            let opened = self.with_folder(root, &parent, |parent| {
                 match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
-                    Ok(()) => durability.sync(parent)?,
+                    Ok(()) => {
+                        is_made = true;
+                        durability.sync(parent)?;
+                    }
                     // Another program has created it.
                     Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
-                open_folder_in(parent, name.as_bytes())?
-            };
-            let lock = Lock::take_until(folder, Instant::now() + LOCK_TIMEOUT, terms.has_ended)?;
-            self.locks.push(lock);
-            self.by_path.insert(path, self.locks.len() - 1);
+                Ok(open_folder_in(parent, name.as_bytes())?)
+            });
+            if is_made {
+                self.made.push(path.clone());
+            }
+            let folder = opened?;
+            if with_files.contains(&path) {
+                self.locks.push(Lock::take_until(folder, deadline, terms.has_ended)?);
+                self.by_path.insert(path, self.locks.len() - 1);
+            }
         }
         Ok(())
     }
 
+    /// Removes a folder that was created, if it is empty. One that another program uses by now is not, and stays.
+    pub(super) fn remove_made(&self, root: &Root, path: &WorkspacePath) {
+        let Some((parent, name)) = path.split_last() else { return };
+        let _ = self
+            .with_folder(root, &parent, |parent| Ok(rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?));
+    }
+
+    /// Uses a folder, which need not be locked, but must be at its path.
+    fn with_folder<T>(
+        &self,
+        root: &Root,
+        path: &WorkspacePath,
+        work: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Ok(lock) = self.at(path) {
+            return work(lock.as_fd());
+        }
+        match root.open_folder(path)? {
+            (folder, found) if found == *path => work(folder.as_fd()),
+            _ => Err(StoreError::KeepsChanging),
+        }
+    }
+
     /// Gives up the locks.
-    fn release(self) -> BTreeMap<WorkspacePath, OwnedFd> {
-        let mut released: Vec<_> = self.locks.into_iter().map(|lock| Some(lock.release())).collect();
+    fn release(self) -> Result<BTreeMap<WorkspacePath, OwnedFd>, StoreError> {
+        let released: Vec<OwnedFd> = self.locks.into_iter().map(Lock::release).collect();
         let folders = self.by_path.into_iter();
-        // Of two paths to one folder, one is enough: it is locked by the other one as well.
-        folders.filter_map(|(path, index)| Some((path, released[index].take()?))).collect()
+        folders.map(|(path, index)| Ok((path, released[index].try_clone()?))).collect()
+    }
+}
+
+/// Whether a path leads to a folder that is open.
+pub(in crate::local) fn leads_to(
+    root: &Root,
+    path: &WorkspacePath,
+    folder: impl AsFd,
+) -> Result<bool, StoreError> {
+    match root.open_folder(path) {
+        Ok((now, found)) => Ok(found == *path && identity(now)? == identity(folder)?),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
 impl LocalFolder {
-    /// Locks the folders of all changes, and cleans up what dead writers left in them.
+    /// Locks the folders of all changes, and cleans up what dead writers left in them. Also returns what is wrong with
+    /// changes whose folders cannot be used.
     pub(super) fn lock_folders(
         &self,
         resolved: &[WorkspacePath],
+        deadline: Instant,
         terms: &Terms<'_>,
-    ) -> Result<Folders, Stopped> {
+    ) -> Result<(Folders, Problems), Stopped> {
         let (mut opened, mut missing, mut problems) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
         for (number, path) in resolved.iter().enumerate() {
             // What stands in the way of undoing it may be a lock, for which nobody has to wait here.
@@ -126,9 +203,9 @@ impl LocalFolder {
                 Ok(false) => return Err(Stopped::Again),
                 Err(error) => problems.push((number, error)),
             }
-        }
-        if !problems.is_empty() {
-            return Err(Stopped::Failed(ChangeSetError::Files(problems)));
+            if missing.len() > MAX_NEW_FOLDERS {
+                return Err(Stopped::Failed(ChangeSetError::Whole(too_many_folders().into())));
+            }
         }
         // The message names a file of the folder that could not be locked.
         let failed = |(folder, error): (WorkspacePath, StoreError)| {
@@ -140,29 +217,25 @@ impl LocalFolder {
             Stopped::Failed(ChangeSetError::Whole(error))
         };
         let lock_and_sweep = |opened| {
-            let deadline = Instant::now() + LOCK_TIMEOUT;
             let folders = Folders::lock(opened, deadline, terms.has_ended).map_err(&failed)?;
             folders.locks.iter().for_each(|folder| leftover::sweep(folder, &self.warn));
             Ok(folders)
         };
         let mut folders = lock_and_sweep(opened)?;
-        let staged: Vec<_> = folders
-            .locks
-            .iter()
-            .filter(|folder| Staging::is_left_in(folder))
-            .map(leftover::shown_path)
-            .collect();
-        if !staged.is_empty() {
-            // Recovery takes the locks of all folders that it needs. A folder in which another one's staged files are left
-            // can be used all the same.
-            let opened = folders.release();
-            for path in &staged {
-                self.recover_found(path);
-            }
+        if folders.locks.iter().any(Staging::is_left_in) {
+            // Recovery takes the locks of all folders that it needs.
+            let opened = folders.release().map_err(|error| Stopped::Failed(ChangeSetError::Whole(error)))?;
+            let has_recovered = self.recover_found();
             folders = lock_and_sweep(opened)?;
+            // A folder in which another one's staged files are left can be used all the same.
+            folders.locks.iter().for_each(|folder| self.leave_staged(folder, has_recovered));
+        }
+        let in_place = folders.are_in_place(&self.root);
+        if !in_place.map_err(|error| Stopped::Failed(ChangeSetError::Whole(error)))? {
+            return Err(Stopped::Again);
         }
         folders.missing = missing;
-        Ok(folders)
+        Ok((folders, problems))
     }
 
     /// Opens the folder of a file, or the nearest one above it that exists, and notes what is missing in between.
@@ -175,11 +248,9 @@ impl LocalFolder {
         terms: &Terms<'_>,
     ) -> Result<bool, StoreError> {
         let (mut folder, _) = path.split_last().ok_or(StoreError::IsFolder)?;
-        let mut to_make = HashSet::new();
-        loop {
-            if opened.contains_key(&folder) {
-                break;
-            }
+        let mut to_make = Vec::new();
+        // What is above a missing folder is known.
+        while !opened.contains_key(&folder) && !missing.contains(&folder) {
             match self.root.open_folder(&folder) {
                 Ok((handle, found)) if found == folder => {
                     opened.insert(folder, handle);
@@ -187,15 +258,29 @@ impl LocalFolder {
                 }
                 Ok(_) => return Ok(false),
                 Err(Errno::NOENT) => {
-                    crate::local::reach::may_write(&folder, terms)?;
+                    if to_make.is_empty() {
+                        self.root.refuse_too_deep(path)?;
+                    }
+                    may_write(&folder, terms)?;
                     let (parent, _) = folder.split_last().ok_or(StoreError::NotFound)?;
-                    to_make.insert(folder);
+                    to_make.push(folder);
                     folder = parent;
                 }
                 Err(error) => return Err(error.into()),
+            }
+            if to_make.len() > MAX_NEW_FOLDERS {
+                break;
             }
         }
         missing.extend(to_make);
         Ok(true)
     }
+}
+
+fn too_many_folders() -> Fault {
+    Fault::new(
+        ErrorCode::InvalidRequest,
+        format!("the files of this call need more than {MAX_NEW_FOLDERS} new folders, which is the most that a call creates; nothing was done"),
+    )
+    .hint("make several calls, each for some of the files")
 }

@@ -2,9 +2,11 @@
 //!
 //! A journal is a file in the state folder, never in the root, where a repository could bring a forged one. Its owner
 //! holds a lock (`flock`) on it, so whoever can take the lock knows that the owner is dead. The first line says what the
-//! change set does; each line after it is a state that was reached. A line without its newline was not written whole.
+//! change set does; each line after it is a state that was reached, or names files that need not be undone any more. A line
+//! without its newline was not written whole.
 
 use std::{
+    collections::BTreeSet,
     fs::{File, OpenOptions},
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -21,6 +23,8 @@ use crate::hash::Hash;
 const LARGEST: u64 = 16 << 20;
 const SUFFIX: &str = ".journal";
 const UNFINISHED_SUFFIX: &str = ".new";
+/// How a line begins that names files by their numbers.
+const SETTLED: &str = "settled ";
 const OWNER_ONLY: u32 = 0o600;
 const FOLDER_OF_OWNER: u32 = 0o700;
 
@@ -47,6 +51,19 @@ pub(super) struct FileRecord {
     pub(super) new: String,
     /// Its name in the staging folder next to it.
     pub(super) staged: String,
+    /// The inode of its folder; none if the folder is created. A folder with another inode at the same path is another one,
+    /// for example because a file system is not mounted now.
+    pub(super) folder: Option<u64>,
+}
+
+/// What a journal says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entries {
+    pub(super) record: Record,
+    pub(super) state: State,
+    /// The numbers of the files that are undone, or that others have saved since. They are not touched again: by now a file
+    /// with the same content may be somebody else's.
+    pub(super) settled: BTreeSet<usize>,
 }
 
 /// How far a change set has come.
@@ -92,6 +109,8 @@ pub(super) struct Journal {
     path: PathBuf,
     /// How many of its bytes are on disk.
     synced: u64,
+    /// Whether nothing can be added to it, because the state folder is read-only.
+    is_read_only: bool,
 }
 
 /// Why a state could not be noted.
@@ -104,19 +123,19 @@ pub(super) struct NotNoted {
 impl Journal {
     /// Writes a new journal, in the state [`State::Staging`]. When this returns, it is on disk.
     pub(super) fn create(folder: &Path, id: &str, record: &Record) -> io::Result<Self> {
-        std::fs::DirBuilder::new().recursive(true).mode(FOLDER_OF_OWNER).create(folder)?;
+        make_durable_folder(folder)?;
         let unfinished = folder.join(format!("{id}{UNFINISHED_SUFFIX}"));
         loop {
             let file = options().append(true).create_new(true).open(&unfinished)?;
             flock(&file, FlockOperation::LockExclusive)?;
-            let mut journal = Self { file, path: unfinished.clone(), synced: 0 };
+            let mut journal = Self { file, path: unfinished.clone(), synced: 0, is_read_only: false };
             // Before it was locked, somebody else may have taken it for one that a dead owner has left.
             if journal.is_gone()? {
                 continue;
             }
             let written = journal.begin(folder, id, record);
             if written.is_err() {
-                journal.remove();
+                let _ = journal.remove();
             }
             return written.map(|()| journal);
         }
@@ -145,11 +164,22 @@ impl Journal {
     /// Notes that a state was reached. When this returns, it is on disk. If it fails, the note is taken back, so that
     /// nobody who reads the journal later takes the state for reached.
     pub(super) fn reach(&mut self, state: State) -> Result<(), NotNoted> {
-        let line = format!("{}\n", state.line());
+        self.note(state.line())
+    }
+
+    /// Notes that files are undone, or that others have saved them since. When this returns, it is on disk.
+    pub(super) fn settle(&mut self, files: &BTreeSet<usize>) -> io::Result<()> {
+        let numbers: Vec<String> = files.iter().map(usize::to_string).collect();
+        // The line before may have been cut off by the death of the owner.
+        self.note(&format!("\n{SETTLED}{}", numbers.join(" "))).map_err(|not_noted| not_noted.error)
+    }
+
+    fn note(&mut self, line: &str) -> Result<(), NotNoted> {
+        let line = format!("{line}\n");
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
-            let is_taken_back = self.file.set_len(self.synced).is_ok();
-            NotNoted { error, may_be_noted: !is_taken_back }
+            let taken_back = self.file.set_len(self.synced).and_then(|()| self.file.sync_data());
+            NotNoted { error, may_be_noted: taken_back.is_err() }
         })?;
         self.synced += line.len() as u64;
         Ok(())
@@ -157,20 +187,30 @@ impl Journal {
 
     /// Takes over the journal of a dead owner. `None` if its owner lives, or it is gone.
     pub(super) fn take_over(path: &Path) -> io::Result<Option<Self>> {
-        let file = match options().read(true).append(true).open(path) {
+        let (opened, is_read_only) = match options().read(true).append(true).open(path) {
+            Err(error) if is_refusal(&error) => (options().read(true).open(path), true),
+            opened => (opened, false),
+        };
+        let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
         }
-        let journal = Self { file, path: path.to_owned(), synced: 0 };
+        let synced = file.metadata()?.len();
+        let journal = Self { file, path: path.to_owned(), synced, is_read_only };
         // Its owner may have finished and removed it before the lock was taken.
         Ok(if journal.is_gone()? { None } else { Some(journal) })
     }
 
+    /// Whether the state folder is read-only, so that nothing can be noted.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
     /// Reads it. `None` if it was not written whole: then nothing of the change set was done.
-    pub(super) fn read(&self) -> io::Result<Option<(Record, State)>> {
+    pub(super) fn read(&self) -> io::Result<Option<Entries>> {
         // It gets its name only once it is complete.
         if self.path.to_string_lossy().ends_with(UNFINISHED_SUFFIX) {
             return Ok(None);
@@ -178,14 +218,19 @@ impl Journal {
         let mut text = String::new();
         options().read(true).open(&self.path)?.take(LARGEST + 64).read_to_string(&mut text)?;
         match parse(&text) {
-            Some((record, state)) if record.is_sound() => Ok(Some((record, state))),
+            Some(entries) if entries.record.is_sound() => Ok(Some(entries)),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged, or of another version")),
         }
     }
 
     /// Removes it: nothing of the change set is left to do.
-    pub(super) fn remove(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+    pub(super) fn remove(&mut self) -> io::Result<()> {
+        std::fs::remove_file(&self.path)
+    }
+
+    /// The device that it is on.
+    pub(super) fn device(&self) -> io::Result<u64> {
+        Ok(fstat(&self.file)?.st_dev)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -199,12 +244,34 @@ fn options() -> OpenOptions {
     options
 }
 
-fn parse(text: &str) -> Option<(Record, State)> {
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Creates the folder of the journals, and what is missing above it, so that a journal in it survives a power failure.
+fn make_durable_folder(folder: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    std::fs::DirBuilder::new().recursive(true).mode(FOLDER_OF_OWNER).create(folder)?;
+    missing.iter().filter_map(|made| made.parent()).try_for_each(|parent| File::open(parent)?.sync_all())
+}
+
+fn parse(text: &str) -> Option<Entries> {
     let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let record = serde_json::from_str(lines.next()?).ok()?;
-    let states = [State::Staging, State::Staged, State::Done];
-    let reached = lines.filter_map(|line| states.into_iter().find(|state| state.line() == line));
-    Some((record, reached.max().unwrap_or(State::Staging)))
+    let (mut state, mut settled) = (State::Staging, BTreeSet::new());
+    for line in lines {
+        match line.strip_prefix(SETTLED) {
+            Some(numbers) => {
+                settled.extend(numbers.split(' ').filter_map(|number| number.parse::<usize>().ok()))
+            }
+            None => {
+                let states = [State::Staging, State::Staged, State::Done];
+                state =
+                    states.into_iter().find(|state| state.line() == line).map_or(state, |new| state.max(new));
+            }
+        }
+    }
+    Some(Entries { record, state, settled })
 }
 
 /// The journals in a folder, also those that were not written whole.
@@ -231,6 +298,7 @@ mod tests {
             old: old.map(str::to_owned),
             new: Hash::of(b"new").to_string(),
             staged: "0".into(),
+            folder: old.map(|_| 7),
         };
         Record {
             root: "/srv/root".into(),
@@ -245,17 +313,41 @@ mod tests {
     fn a_journal_is_read_as_it_was_written_up_to_the_last_whole_line() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut journal = Journal::create(folder.path(), "id", &record()).expect("written");
-        assert_eq!(journal.read().expect("read"), Some((record(), State::Staging)));
-        for state in [State::Staged, State::Done] {
-            assert!(journal.reach(state).is_ok());
-            assert_eq!(journal.read().expect("read"), Some((record(), state)));
+        let entries = |state, settled: &[usize]| Entries {
+            record: record(),
+            state,
+            settled: settled.iter().copied().collect(),
+        };
+        assert_eq!(journal.read().expect("read"), Some(entries(State::Staging, &[])));
+        assert!(journal.reach(State::Staged).is_ok());
+        assert_eq!(journal.read().expect("read"), Some(entries(State::Staged, &[])));
+        for settled in [[0, 1].as_slice(), &[1]] {
+            journal.settle(&settled.iter().copied().collect()).expect("noted");
+            assert_eq!(journal.read().expect("read"), Some(entries(State::Staged, &[0, 1])));
         }
+        assert!(journal.reach(State::Done).is_ok());
         let text = std::fs::read_to_string(journal.path()).expect("text");
         for end in 0..text.len() {
-            let states = text[..end].matches('\n').count();
-            let expected = [None, Some(State::Staging), Some(State::Staged), Some(State::Done)][states];
-            assert_eq!(parse(&text[..end]).map(|(_, state)| state), expected);
+            let expected = match text[..end].matches('\n').count() {
+                0 => None,
+                1 => Some(entries(State::Staging, &[])),
+                2 | 3 => Some(entries(State::Staged, &[])),
+                _ => Some(entries(State::Staged, &[0, 1])),
+            };
+            assert_eq!(parse(&text[..end]), expected);
         }
+    }
+
+    #[test]
+    fn a_journal_of_another_owner_is_continued_where_it_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = Journal::create(folder.path(), "id", &record()).expect("written");
+        let path = journal.path().to_owned();
+        std::io::Write::write_all(&mut &journal.file, b"stag").expect("written");
+        drop(journal);
+        let mut taken = Journal::take_over(&path).expect("read").expect("nobody has it");
+        taken.settle(&[1].into()).expect("noted");
+        assert_eq!(taken.read().expect("read").expect("whole").settled, [1].into());
     }
 
     #[test]
@@ -300,7 +392,7 @@ mod tests {
         let mut taken = Journal::take_over(&path).expect("read").expect("nobody has it");
         assert!(Journal::take_over(&path).expect("read").is_none());
         assert_eq!(journals(folder.path()).expect("listed"), std::slice::from_ref(&path));
-        taken.remove();
+        taken.remove().expect("removed");
         assert!(Journal::take_over(&path).expect("read").is_none());
         assert!(journals(folder.path()).expect("listed").is_empty());
     }

@@ -15,33 +15,42 @@ mod recovery;
 mod staging;
 mod undo;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use parking_lot::{Mutex, MutexGuard};
-use pintle_contract::{ErrorCode, Fault, WorkspacePath};
-use pintle_root::{failure_reason, open_any_in, storage_failed};
-use rustix::io::Errno;
+use pintle_contract::{ErrorCode, Fault};
+use pintle_root::{failure_reason, identity, open_any_in, storage_failed};
+use rustix::{
+    fs::{RenameFlags, renameat_with},
+    io::Errno,
+};
 
+pub(super) use folders::leads_to;
 pub(super) use staging::Staging;
 
 use self::{
     folders::Folders,
-    journal::{FileRecord, Journal, NotNoted, Record, State},
+    journal::{Entries, FileRecord, Journal, NotNoted, Record, State},
     plan::{Planned, PlannedKind},
     recovery::Recovery,
-    undo::{Undone, undo},
+    undo::{Undo, Undone},
 };
 use super::{
     LocalFolder,
     change::pass_spliced,
     commit,
     lease::Lease,
-    lock::LOCK_TIMEOUT,
+    lock::{LOCK_TIMEOUT, Lock},
     source::OpenFile,
-    temporary::{lease, make_alike, rename_to_new},
+    temporary::{lease, make_alike},
 };
 use crate::{
-    fault::cause,
     hash::Hash,
     store::{ChangeKind, ChangeSetError, FileChange, StoreError, Terms},
 };
@@ -97,9 +106,11 @@ impl LocalFolder {
             (Some(journals), false) => Some(journals),
             (None, false) => return Err(ChangeSetError::Whole(no_state_folder().into())),
         };
-        let _only_one = self.next_change_set(terms).map_err(ChangeSetError::Whole)?;
+        // For everything that has to be waited for.
+        let deadline = Instant::now() + LOCK_TIMEOUT;
+        let _only_one = self.next_change_set(deadline, terms).map_err(ChangeSetError::Whole)?;
         for _ in 0..TRIES {
-            match self.try_to_change(changes, accept, journals, terms) {
+            match self.try_to_change(changes, accept, journals, (deadline, terms)) {
                 Err(Stopped::Again) => {}
                 Err(Stopped::Failed(error)) => return Err(error),
                 Ok(hashes) => return Ok(hashes),
@@ -109,9 +120,12 @@ impl LocalFolder {
     }
 
     /// Waits until no other change set of this process runs in this root.
-    fn next_change_set(&self, terms: &Terms<'_>) -> Result<MutexGuard<'_, ()>, StoreError> {
+    fn next_change_set(
+        &self,
+        deadline: Instant,
+        terms: &Terms<'_>,
+    ) -> Result<MutexGuard<'_, ()>, StoreError> {
         const PAUSE: Duration = Duration::from_millis(5);
-        let deadline = std::time::Instant::now() + LOCK_TIMEOUT;
         loop {
             if let Some(guard) = self.change_sets.one_at_a_time.try_lock_for(PAUSE) {
                 return Ok(guard);
@@ -119,7 +133,7 @@ impl LocalFolder {
             if (terms.has_ended)() {
                 return Err(StoreError::Ended);
             }
-            if std::time::Instant::now() > deadline {
+            if Instant::now() > deadline {
                 return Err(StoreError::Locked(Some(std::process::id())));
             }
         }
@@ -130,17 +144,18 @@ impl LocalFolder {
         changes: &mut [FileChange<'_>],
         accept: &mut dyn FnMut() -> Result<(), Fault>,
         journals: Option<&PathBuf>,
-        terms: &Terms<'_>,
+        (deadline, terms): (Instant, &Terms<'_>),
     ) -> Result<Vec<Hash>, Stopped> {
         let resolved = self.resolve_all(changes, terms).map_err(Stopped::Failed)?;
-        let mut folders = self.lock_folders(&resolved, terms)?;
-        let planned = self.plan_all(changes, resolved, &folders, terms)?;
+        let (mut folders, problems) = self.lock_folders(&resolved, deadline, terms)?;
+        let planned = self.plan_all(changes, resolved, (&folders, problems), terms)?;
         accept().map_err(|fault| Stopped::Failed(ChangeSetError::Whole(fault.into())))?;
         let hashes = planned.iter().map(|planned| planned.new).collect();
         let Some(journals) = journals else { return Ok(hashes) };
         let work: Vec<Planned> = planned.into_iter().filter(Planned::changes_something).collect();
         if !work.is_empty() {
-            self.make(journals, changes, &work, &mut folders, terms).map_err(Stopped::Failed)?;
+            let made = self.make(journals, changes, &work, &mut folders, (deadline, terms));
+            made.map_err(Stopped::Failed)?;
         }
         Ok(hashes)
     }
@@ -152,30 +167,37 @@ impl LocalFolder {
         changes: &[FileChange<'_>],
         work: &[Planned],
         folders: &mut Folders,
-        terms: &Terms<'_>,
+        (deadline, terms): (Instant, &Terms<'_>),
     ) -> Result<(), ChangeSetError> {
         let (record, id) = self.record(work, folders).map_err(ChangeSetError::Whole)?;
         self.step("journal").map_err(ChangeSetError::Whole)?;
         let mut journal = Journal::create(journals, &id, &record)
             .map_err(|error| ChangeSetError::Whole(not_journaled(&error).into()))?;
         let mut state = State::Staging;
-        let carried_out = self.carry_out(&mut journal, &mut state, changes, work, folders, terms);
+        let carry_out =
+            || self.carry_out(&mut journal, &mut state, changes, work, folders, (deadline, terms));
+        // A panic is undone before the locks are given up.
+        let carried_out = catch_unwind(AssertUnwindSafe(carry_out));
         if state == State::Done {
             // What cannot be removed now is removed by recovery.
-            if self.clean_up(work, folders) {
-                journal.remove();
+            if self.clean_up(work, folders, &journal) {
+                let _ = journal.remove();
             }
+            let carried_out = carried_out.unwrap_or_else(|panic| resume_unwind(panic));
             return carried_out.map_err(|(_, cause)| ChangeSetError::Whole(cause));
         }
-        let Err((number, cause)) = carried_out else { return Ok(()) };
-        let Undone { undone, kept, unfinished, left } =
-            undo(&record, state, folders, self.durability, &self.warn);
+        let (number, cause) = match carried_out {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(cause)) => cause,
+            Err(panic) => {
+                self.undo_all(journal, record, state, folders);
+                resume_unwind(panic);
+            }
+        };
+        let Undone { undone, kept, unfinished, .. } = self.undo_all(journal, record, state, folders);
         let is_tried_again = !unfinished.is_empty();
-        if !is_tried_again && left.is_none() {
-            journal.remove();
-        }
-        let unfinished = unfinished.into_iter().map(|(path, error)| {
-            let reason = reason(error, &path);
+        let unfinished = unfinished.into_iter().map(|(path, obstacle)| {
+            let reason = obstacle.reason(&path);
             (path, reason)
         });
         let kept: Vec<_> = kept.into_iter().chain(unfinished).collect();
@@ -188,6 +210,20 @@ impl LocalFolder {
         })
     }
 
+    /// Undoes the change set of a journal as far as possible, and removes the journal if nothing is left to do.
+    fn undo_all(&self, mut journal: Journal, record: Record, state: State, folders: &Folders) -> Undone {
+        let folders_made = folders.made().iter().map(|folder| folder.as_str().to_owned()).collect();
+        let record = Record { folders: folders_made, ..record };
+        let result = Undo { store: self, folders }.undo(&Entries { record, state, settled: BTreeSet::new() });
+        // A journal that is found later, however that comes, must not undo these files again.
+        let _ = journal.settle(&result.settled);
+        let is_complete = result.unfinished.is_empty() && result.left.is_none();
+        if is_complete && self.step("remove journal").is_ok() {
+            let _ = journal.remove();
+        }
+        result
+    }
+
     fn record(&self, work: &[Planned], folders: &Folders) -> Result<(Record, String), StoreError> {
         let (device, inode) = self.root.identity()?;
         let files = work.iter().map(|planned| FileRecord {
@@ -195,6 +231,7 @@ impl LocalFolder {
             old: planned.old().map(|hash| hash.to_string()),
             new: planned.new.to_string(),
             staged: planned.staged.clone(),
+            folder: folders.inode(&planned.folder),
         });
         let record = Record {
             root: self.root.real_path()?.to_string_lossy().into_owned(),
@@ -214,16 +251,17 @@ impl LocalFolder {
         changes: &[FileChange<'_>],
         work: &[Planned],
         folders: &mut Folders,
-        terms: &Terms<'_>,
+        (deadline, terms): (Instant, &Terms<'_>),
     ) -> Result<(), StepError> {
         let whole = |error: StoreError| (None, error);
         self.step("folders").map_err(whole)?;
-        folders.make_missing(self.durability, terms).map_err(whole)?;
+        let with_files: BTreeSet<_> = work.iter().map(|planned| &planned.folder).collect();
+        folders.make_missing(&self.root, &with_files, self.durability, (deadline, terms)).map_err(whole)?;
         for planned in work {
             self.step("stage").map_err(whole)?;
             self.stage(planned, changes, folders, terms).map_err(|error| (Some(planned.number), error))?;
         }
-        for folder in folders.of(work) {
+        for folder in folders_of(work, folders) {
             Staging::open(folder)
                 .map_err(StoreError::from)
                 .and_then(|it| it.sync(self.durability))
@@ -241,7 +279,7 @@ impl LocalFolder {
         }
         self.step("check").map_err(whole)?;
         self.check_old_files(work, folders)?;
-        for folder in folders.of(work) {
+        for folder in folders_of(work, folders) {
             self.durability.sync(folder).map_err(whole)?;
             Staging::open(folder)
                 .map_err(StoreError::from)
@@ -304,7 +342,17 @@ impl LocalFolder {
         let folder = folders.at(&planned.folder)?;
         let staging = Staging::open(folder)?;
         let PlannedKind::Edit { version, is_linked, .. } = &planned.kind else {
-            return rename_to_new((&staging, &planned.staged), (folder, &planned.name));
+            // Without a fallback in two steps, of which a kill could leave the first.
+            return match renameat_with(
+                &staging,
+                &planned.staged,
+                folder,
+                &planned.name,
+                RenameFlags::NOREPLACE,
+            ) {
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Err(cannot_exchange().into()),
+                renamed => Ok(renamed?),
+            };
         };
         let source = OpenFile::new(open_any_in(folder, planned.name.as_bytes())?)?;
         let is_same = source.version == *version
@@ -343,19 +391,32 @@ impl LocalFolder {
     }
 
     /// Removes the old files. Returns whether all are gone.
-    fn clean_up(&self, work: &[Planned], folders: &Folders) -> bool {
-        let remove = |planned: &Planned| -> Result<(), StoreError> {
-            self.step("clean up")?;
-            match Staging::find(folders.at(&planned.folder)?)? {
-                Some(staging) => Ok(staging.remove(&planned.staged)?),
-                None => Ok(()),
-            }
+    fn clean_up(&self, work: &[Planned], folders: &Folders, journal: &Journal) -> bool {
+        let removed: Vec<_> = work.iter().map(|planned| self.remove_old(planned, folders)).collect();
+        let remove_staging = |folder: &Lock| -> Result<(), StoreError> {
+            staging::remove_folder(folder)?;
+            // On one device, the journal is not removed before the old files are, even if there is a power failure.
+            let is_elsewhere = identity(folder)?.0 != journal.device()?;
+            if is_elsewhere { self.durability.sync(folder) } else { Ok(()) }
         };
-        let removed: Vec<_> = work.iter().map(remove).collect();
-        let folders: Vec<_> = folders.of(work).map(staging::remove_folder).collect();
-        removed.iter().all(Result::is_ok)
-            && folders.iter().all(Result::is_ok)
-            && self.step("remove journal").is_ok()
+        let staging: Vec<_> = folders_of(work, folders).map(remove_staging).collect();
+        removed.iter().chain(&staging).all(Result::is_ok) && self.step("remove journal").is_ok()
+    }
+
+    /// Removes an old file. If another program has written into it since it came out, it is kept.
+    fn remove_old(&self, planned: &Planned, folders: &Folders) -> Result<(), StoreError> {
+        self.step("clean up")?;
+        let (folder, PlannedKind::Edit { version, .. }) = (folders.at(&planned.folder)?, &planned.kind)
+        else {
+            return Ok(());
+        };
+        let Some(staging) = Staging::find(folder)? else { return Ok(()) };
+        match version.check_renamed(&staging, &planned.staged) {
+            Ok(()) => Ok(staging.remove(&planned.staged)?),
+            Err(_) => {
+                Undo { store: self, folders }.keep_save(&planned.staged, &staging, folder, &planned.name)
+            }
+        }
     }
 
     fn step(&self, name: &str) -> Result<(), StoreError> {
@@ -363,14 +424,9 @@ impl LocalFolder {
     }
 }
 
-/// Why a file could not be undone.
-fn reason(error: StoreError, path: &WorkspacePath) -> String {
-    match error {
-        StoreError::Io(error) => error.to_string(),
-        StoreError::Locked(Some(process)) => format!("process {process} holds the lock on its folder"),
-        StoreError::Locked(None) => "another program holds the lock on its folder".into(),
-        error => cause(error, path),
-    }
+/// The locked folders that files of a change set are in, each once.
+fn folders_of<'a>(work: &'a [Planned], folders: &'a Folders) -> impl Iterator<Item = &'a Lock> {
+    folders.among(work.iter().map(|planned| &planned.folder))
 }
 
 /// All files are exchanged, and the journal could not be synced after that.

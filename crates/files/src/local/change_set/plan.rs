@@ -9,7 +9,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Folders, Staging, Stopped};
+use super::{Folders, Staging, Stopped, folders::Problems};
 use crate::{
     hash::Hash,
     local::{
@@ -127,11 +127,12 @@ impl LocalFolder {
         &self,
         changes: &mut [FileChange<'_>],
         resolved: Vec<WorkspacePath>,
-        folders: &Folders,
+        (folders, mut problems): (&Folders, Problems),
         terms: &Terms<'_>,
     ) -> Result<Vec<Planned>, Stopped> {
         let id = id().map_err(|error| Stopped::Failed(ChangeSetError::Whole(error)))?;
-        let (mut planned, mut problems) = (Vec::new(), Vec::new());
+        let mut planned = Vec::new();
+        let cannot_be_used: HashSet<usize> = problems.iter().map(|(number, _)| *number).collect();
         let created = changes.iter().zip(&resolved);
         let created: HashSet<WorkspacePath> = created
             .filter(|(change, _)| matches!(change.kind, ChangeKind::Create(_)))
@@ -139,6 +140,9 @@ impl LocalFolder {
             .collect();
         let is_alone = changes.len() == 1;
         for (number, (change, path)) in changes.iter_mut().zip(resolved).enumerate() {
+            if cannot_be_used.contains(&number) {
+                continue;
+            }
             // The path is only valid if it still leads there now that the lock is held.
             match self.resolve_target(&change.path, terms) {
                 Ok(now) if now == path => {}
@@ -166,6 +170,7 @@ impl LocalFolder {
                 Err(error) => problems.push((number, error)),
             }
         }
+        problems.sort_by_key(|(number, _)| *number);
         mark_linked(&mut planned);
         if problems.is_empty() { Ok(planned) } else { Err(Stopped::Failed(ChangeSetError::Files(problems))) }
     }

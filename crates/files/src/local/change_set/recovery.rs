@@ -6,13 +6,14 @@
 use std::{
     collections::{BTreeMap, HashSet},
     io,
+    os::fd::AsFd,
     path::Path,
     time::{Duration, Instant, SystemTime},
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use pintle_contract::WorkspacePath;
-use pintle_root::STAGING_FOLDER;
+use pintle_root::{STAGING_FOLDER, identity};
 use rustix::{
     fs::{AtFlags, CWD, statat},
     io::Errno,
@@ -20,12 +21,15 @@ use rustix::{
 
 use super::{
     folders::Folders,
-    journal::{Journal, Record, State, journals},
-    reason,
-    undo::{Undone, clean_up, undo},
+    journal::{Entries, Journal, Record, State, journals},
+    staging::{Staging, remove_folder},
+    undo::{Obstacle, Undo, Undone},
 };
 use crate::{
-    local::{LocalFolder, lock::LOCK_TIMEOUT},
+    local::{
+        LocalFolder, leftover,
+        lock::{LOCK_TIMEOUT, Lock},
+    },
     store::{StoreError, UnfinishedChange},
 };
 
@@ -37,7 +41,8 @@ const REASONS_SHOWN: usize = 3;
 /// How often an unfinished change set is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-const MOVED_AWAY: &str = "serve that folder from where it is now, with this state folder; or check its files, and remove the journal";
+const MOVED_AWAY: &str = "the server's log names that folder: serve it from where it is now, with this state folder; or check its files, and remove the journal";
+const STATE_IS_READ_ONLY: &str = "make the state folder writable; it is undone with the next call";
 
 /// The inode of a folder, and when it was changed: seconds and nanoseconds.
 type Stamp = (u64, i64, i64);
@@ -49,7 +54,14 @@ fn stamp(folder: &Path) -> Option<Stamp> {
 
 /// What is known about the journals.
 #[derive(Default)]
-pub(in crate::local) struct Recovery(Mutex<Known>);
+pub(in crate::local) struct Recovery {
+    /// Held while somebody recovers. Recovery waits for locks on folders, so nobody who holds one may wait for this.
+    known: Mutex<Known>,
+    /// The change sets that could not be undone when that was tried last.
+    unfinished: RwLock<Vec<UnfinishedChange>>,
+    /// The folders with staged files of others, of which there was a warning.
+    warned_of: Mutex<HashSet<String>>,
+}
 
 #[derive(Default)]
 struct Known {
@@ -57,17 +69,15 @@ struct Known {
     stamp: Option<Stamp>,
     /// Whether a journal may have come or gone since without a trace in the stamp, or an owner may have died.
     is_unsettled: bool,
-    unfinished: Vec<UnfinishedChange>,
+    has_unfinished: bool,
     last_attempt: Option<Instant>,
-    /// The folders with staged files of others, of which there was a warning.
-    warned_of: HashSet<String>,
 }
 
 impl Known {
     /// Whether there is nothing to do as long as the folder of the journals has this stamp.
     fn is_settled(&self, stamp: Option<Stamp>) -> bool {
         let may_retry = self.last_attempt.is_none_or(|last| last.elapsed() >= RETRY_INTERVAL);
-        self.stamp == stamp && !self.is_unsettled && (self.unfinished.is_empty() || !may_retry)
+        self.stamp == stamp && !self.is_unsettled && !(self.has_unfinished && may_retry)
     }
 }
 
@@ -77,13 +87,13 @@ impl LocalFolder {
         let Some(folder) = &self.change_sets.journals else { return false };
         let stamp = stamp(folder);
         // Whoever holds the lock is recovering, and that has to be waited for.
-        self.change_sets.recovery.0.try_lock().is_none_or(|known| !known.is_settled(stamp))
+        self.change_sets.recovery.known.try_lock().is_none_or(|known| !known.is_settled(stamp))
     }
 
     /// Undoes the change sets of dead processes, if there are any.
     pub fn recover(&self) {
         let Some(folder) = &self.change_sets.journals else { return };
-        let mut known = self.change_sets.recovery.0.lock();
+        let mut known = self.change_sets.recovery.known.lock();
         let stamp = stamp(folder);
         if !known.is_settled(stamp) {
             self.recover_all(folder, stamp, &mut known);
@@ -91,43 +101,59 @@ impl LocalFolder {
     }
 
     /// Recovers because a writer has found staged files in a folder, whose lock it does not hold now. Returns whether
-    /// something was done. If not, they belong to somebody with another state folder, who has to recover them.
-    pub(in crate::local) fn recover_found(&self, path: &str) -> bool {
-        let mut known = self.change_sets.recovery.0.lock();
-        let folder = self.change_sets.journals.as_ref();
-        let has_recovered = folder.is_some_and(|folder| self.recover_all(folder, None, &mut known));
+    /// something was done.
+    pub(in crate::local) fn recover_found(&self) -> bool {
+        let Some(folder) = &self.change_sets.journals else { return false };
+        let mut known = self.change_sets.recovery.known.lock();
+        self.recover_all(folder, None, &mut known)
+    }
+
+    /// Leaves staged files in a locked folder alone after recovery: they belong to somebody with another state folder, who
+    /// has to recover them. Without files, the staging folder is removed.
+    pub(in crate::local) fn leave_staged(&self, folder: &Lock, has_recovered: bool) {
+        if Staging::is_left_in(folder) {
+            let _ = remove_folder(folder);
+        }
+        if !has_recovered {
+            self.warn_of_staged(folder);
+        }
+    }
+
+    /// Warns of staged files that somebody with another state folder has left, once for each folder.
+    pub(in crate::local) fn warn_of_staged(&self, folder: impl AsFd) {
+        let recovery = &self.change_sets.recovery;
         // What is left by this server's own change sets has been warned of.
-        let is_foreign = !has_recovered && known.unfinished.is_empty();
-        if is_foreign && known.warned_of.len() < MOST_WARNINGS && known.warned_of.insert(path.to_owned()) {
+        if !Staging::is_left_in(&folder) || !recovery.unfinished.read().is_empty() {
+            return;
+        }
+        let path = leftover::shown_path(folder);
+        let mut warned_of = recovery.warned_of.lock();
+        if warned_of.len() < MOST_WARNINGS && warned_of.insert(path.clone()) {
             (self.warn)(&format!(
                 "{path} has {STAGING_FOLDER}, left by a change of several files that was cut off; a server with the state \
                  folder of the one that left it recovers it. It may have the only copy of a file's old content: look at it \
                  before you remove it"
             ));
         }
-        has_recovered
     }
 
     /// The change sets that could not be undone.
     pub fn unfinished_changes(&self) -> Vec<UnfinishedChange> {
         self.recover();
-        self.change_sets.recovery.0.lock().unfinished.clone()
+        self.change_sets.recovery.unfinished.read().clone()
     }
 
     /// Refuses to change a file of a change set that could not be undone.
     pub(in crate::local) fn refuse_unfinished(&self, path: &WorkspacePath) -> Result<(), StoreError> {
-        if self.change_sets.journals.is_none() {
-            return Ok(());
-        }
-        let known = self.change_sets.recovery.0.lock();
-        match known.unfinished.iter().any(|change| change.files.contains(path)) {
+        let unfinished = self.change_sets.recovery.unfinished.read();
+        match unfinished.iter().any(|change| change.files.contains(path)) {
             true => Err(StoreError::Unfinished),
             false => Ok(()),
         }
     }
 
     fn recover_all(&self, folder: &Path, stamp: Option<Stamp>, known: &mut Known) -> bool {
-        let patience = if known.unfinished.is_empty() { LOCK_TIMEOUT } else { Duration::from_millis(100) };
+        let patience = if known.has_unfinished { Duration::from_millis(100) } else { LOCK_TIMEOUT };
         let (mut unfinished, mut is_unsettled, mut has_recovered) = (Vec::new(), false, false);
         // No folder, no journals.
         for path in journals(folder).unwrap_or_default() {
@@ -142,10 +168,13 @@ impl LocalFolder {
                 Err(error) => unfinished.push(unreadable(&path, &error)),
             }
         }
-        for change in unfinished.iter().filter(|change| !known.unfinished.contains(change)) {
+        let before =
+            std::mem::replace(&mut *self.change_sets.recovery.unfinished.write(), unfinished.clone());
+        for change in unfinished.iter().filter(|change| !before.contains(change)) {
+            let UnfinishedChange { elsewhere, reason, remedy, .. } = change;
+            let elsewhere = elsewhere.as_ref().map(|root| format!(" in {root}")).unwrap_or_default();
             (self.warn)(&format!(
-                "a change of several files was cut off and is not undone yet: {}; {}",
-                change.reason, change.remedy
+                "a change of several files{elsewhere} was cut off and is not undone yet: {reason}; {remedy}"
             ));
         }
         let is_fresh = stamp.is_none_or(|(_, seconds, nanoseconds)| {
@@ -156,7 +185,7 @@ impl LocalFolder {
         // A folder that does not exist has no journal until its parent gets an entry, which changes the stamp.
         known.is_unsettled = is_unsettled || has_recovered || (is_fresh && stamp.is_some());
         known.stamp = stamp;
-        known.unfinished = unfinished;
+        known.has_unfinished = !unfinished.is_empty();
         known.last_attempt = Some(Instant::now());
         has_recovered
     }
@@ -165,53 +194,75 @@ impl LocalFolder {
     fn recover_by(&self, mut journal: Journal, patience: Duration) -> Result<(), Option<UnfinishedChange>> {
         let path = journal.path().to_owned();
         let failed = |files: Vec<WorkspacePath>, reason: &str, remedy: &str| {
-            Some(UnfinishedChange { files, reason: about(&path, reason), remedy: remedy.into() })
+            Some(UnfinishedChange {
+                elsewhere: None,
+                files,
+                reason: about(&path, reason),
+                remedy: remedy.into(),
+            })
         };
-        let (record, state) = match journal.read() {
+        let entries = match journal.read() {
             Ok(Some(read)) => read,
             Ok(None) => {
                 // Nothing was done before it was written whole.
-                journal.remove();
-                return Ok(());
+                let removed = journal.remove();
+                return removed.map_err(|error| failed(Vec::new(), &not_removed(&error), STATE_IS_READ_ONLY));
             }
             Err(error) => return Err(Some(unreadable(&path, &error))),
         };
-        if !self.is_own(&record) {
+        let Entries { record, state, .. } = &entries;
+        if !self.is_own(record) {
             let now = statat(CWD, Path::new(&record.root), AtFlags::empty());
-            return Err(match now {
+            let reason = match now {
                 // Whoever serves that root recovers it.
-                Ok(stat) if stat.st_ino == record.inode => None,
-                Ok(_) => {
-                    let reason = format!("it changed files in {}, where another folder is now", record.root);
-                    failed(Vec::new(), &reason, MOVED_AWAY)
-                }
-                Err(_) => {
-                    let reason = format!("it changed files in {}, which is not there any more", record.root);
-                    failed(Vec::new(), &reason, MOVED_AWAY)
-                }
-            });
+                Ok(stat) if stat.st_ino == record.inode => return Err(None),
+                Ok(_) => "it changed files in a folder that was moved away; another one has its path now",
+                Err(_) => "it changed files in a folder that is not there any more",
+            };
+            let elsewhere = Some(record.root.clone());
+            let reason = about(&path, reason);
+            return Err(Some(UnfinishedChange {
+                elsewhere,
+                files: Vec::new(),
+                reason,
+                remedy: MOVED_AWAY.into(),
+            }));
         }
-        let files: Vec<_> =
-            record.files.iter().filter_map(|file| WorkspacePath::parse(&file.path).ok()).collect();
-        let folders = self.lock_recorded(&files, &record, patience).map_err(|(folder, error)| {
-            let remedy = remedy(&error);
-            failed(files.clone(), &format!("{folder}: {}", reason(error, &folder)), remedy)
+        let to_undo = |number: &usize| !entries.settled.contains(number);
+        let paths = record.files.iter().enumerate().filter(|(number, _)| to_undo(number));
+        let files: Vec<_> = paths.filter_map(|(_, file)| WorkspacePath::parse(&file.path).ok()).collect();
+        if journal.is_read_only() {
+            return Err(failed(files, "the state folder cannot be written to", STATE_IS_READ_ONLY));
+        }
+        let folders = self.lock_recorded(record, patience).map_err(|(folder, obstacle)| {
+            let remedy = obstacle.remedy();
+            failed(files.clone(), &format!("{folder}: {}", obstacle.reason(&folder)), remedy)
         })?;
-        let Undone { kept, mut unfinished, left, .. } = match state {
-            State::Done => clean_up(&record, &folders, self.durability, &self.warn),
-            state => undo(&record, state, &folders, self.durability, &self.warn),
+        let undo = Undo { store: self, folders: &folders };
+        let Undone { kept, mut unfinished, left, settled, .. } = match state {
+            State::Done => undo.clean_up(record),
+            _ => undo.undo(&entries),
         };
         files.iter().for_each(&self.recovered);
+        let noted = if settled == entries.settled { Ok(()) } else { journal.settle(&settled) };
         unfinished.extend(left);
-        if let Some((_, error)) = unfinished.first() {
-            let remedy = remedy(error);
-            let files = unfinished.iter().map(|(path, _)| path.clone()).collect();
+        if let Some((_, obstacle)) = unfinished.first() {
+            let remedy = obstacle.remedy();
+            let unfinished_files = match noted {
+                Ok(()) => unfinished.iter().map(|(path, _)| path.clone()).collect(),
+                // All of them are looked at again.
+                Err(_) => files,
+            };
             let reasons =
-                unfinished.into_iter().map(|(path, error)| format!("{path}: {}", reason(error, &path)));
-            return Err(failed(files, &reasons.take(REASONS_SHOWN).collect::<Vec<_>>().join("; "), remedy));
+                unfinished.into_iter().map(|(path, obstacle)| format!("{path}: {}", obstacle.reason(&path)));
+            let reasons = reasons.take(REASONS_SHOWN).collect::<Vec<_>>().join("; ");
+            return Err(failed(unfinished_files, &reasons, remedy));
         }
-        journal.remove();
-        let what = if state == State::Done { "was finished" } else { "was undone" };
+        journal.remove().map_err(|error| {
+            let files = if noted.is_ok() { Vec::new() } else { files.clone() };
+            failed(files, &not_removed(&error), STATE_IS_READ_ONLY)
+        })?;
+        let what = if *state == State::Done { "was finished" } else { "was undone" };
         let files = if files.len() == 1 { "1 file".into() } else { format!("{} files", files.len()) };
         (self.warn)(&format!("a change of {files} that was cut off {what}"));
         for (path, reason) in kept {
@@ -230,32 +281,38 @@ impl LocalFolder {
     /// Locks the folders of the files in a journal. One that is gone, or is another one now, is left out.
     fn lock_recorded(
         &self,
-        files: &[WorkspacePath],
         record: &Record,
         patience: Duration,
-    ) -> Result<Folders, (WorkspacePath, StoreError)> {
-        let made = record.folders.iter().filter_map(|folder| WorkspacePath::parse(folder).ok());
-        let paths: Vec<_> = files.iter().cloned().chain(made).collect();
+    ) -> Result<Folders, (WorkspacePath, Obstacle)> {
         let mut opened = BTreeMap::new();
-        for path in &paths {
+        for file in &record.files {
+            let Ok(path) = WorkspacePath::parse(&file.path) else { continue };
             let Some((folder, _)) = path.split_last() else { continue };
             match self.root.open_folder(&folder) {
-                Ok((handle, found)) if found == folder => drop(opened.insert(folder, handle)),
+                Ok((handle, found)) if found == folder => {
+                    let inode = identity(&handle).map_err(|error| (folder.clone(), error.into()))?.1;
+                    if file.folder.is_none_or(|recorded| recorded == inode) {
+                        opened.insert(folder, handle);
+                    }
+                }
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
                 Err(error) => return Err((folder, error.into())),
             }
         }
-        Folders::lock(opened, Instant::now() + patience, &|| false)
+        let locked = Folders::lock(opened, Instant::now() + patience, &|| false);
+        locked.map_err(|(folder, error)| (folder, error.into()))
     }
 }
 
 fn about(journal: &Path, reason: &str) -> String {
-    format!("{reason} (journal {})", journal.display())
+    let name = journal.file_name().unwrap_or_default().display();
+    format!("{reason} (journal {name}, in `changes` of the state folder)")
 }
 
 /// Nobody can know what it was about, so it stays for a person to look at.
 fn unreadable(journal: &Path, error: &io::Error) -> UnfinishedChange {
     UnfinishedChange {
+        elsewhere: None,
         files: Vec::new(),
         reason: about(journal, &format!("its journal cannot be read: {error}")),
         remedy: format!(
@@ -264,10 +321,6 @@ fn unreadable(journal: &Path, error: &io::Error) -> UnfinishedChange {
     }
 }
 
-fn remedy(error: &StoreError) -> &'static str {
-    match error {
-        StoreError::Locked(_) => "end the program that holds the lock; it is undone with the next call",
-        StoreError::Io(_) => "check the disk, and the rights of the files; it is tried again with every call",
-        _ => "move away what stands in the way; it is undone with the next call",
-    }
+fn not_removed(error: &io::Error) -> String {
+    format!("it is undone, but its journal cannot be removed: {error}")
 }

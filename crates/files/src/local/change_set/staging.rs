@@ -16,21 +16,26 @@ use rustix::{
 
 use crate::{
     hash::{Hash, Hasher},
-    local::{Durability, lock::Lock},
+    local::{Durability, lease::Lease, lock::Lock},
     store::StoreError,
 };
+
+/// Whether a staged file was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removed {
+    Yes,
+    /// It has other content, or a program is about to write into it.
+    NotOurs,
+}
 
 /// A staging folder, held open.
 pub(in crate::local) struct Staging(OwnedFd);
 
 impl Staging {
-    /// Whether dead writers have left staged files in a locked folder. An empty staging folder is removed.
-    pub(in crate::local) fn is_left_in(folder: &Lock) -> bool {
-        let exists = || rustix::fs::statat(folder, STAGING_FOLDER, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        exists() && {
-            let _ = remove_folder(folder);
-            exists()
-        }
+    /// Whether dead writers have left their staging folder in a locked one. It may be empty: a file that was created has left
+    /// it, and has to be removed by recovery all the same.
+    pub(in crate::local) fn is_left_in(folder: impl AsFd) -> bool {
+        rustix::fs::statat(folder, STAGING_FOLDER, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Whether something in a folder has the name of its staging folder and is none.
@@ -80,6 +85,26 @@ impl Staging {
     /// Exchanges a staged file with the file that has a name in the folder.
     pub(super) fn exchange(&self, staged: &str, folder: &Lock, name: &str) -> Result<(), Errno> {
         renameat_with(&self.0, staged, folder, name, RenameFlags::EXCHANGE)
+    }
+
+    /// Removes a staged file if it has the expected content. While its content is looked at, no program can open the file to
+    /// write into it.
+    pub(super) fn remove_if(&self, staged: &str, expected: &Hash) -> Result<Removed, StoreError> {
+        let file = match open_file_in(&self.0, staged.as_bytes()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(Removed::Yes),
+            Err(error) => return Err(error.into()),
+        };
+        let lease = match Lease::take(&file, || Ok(())) {
+            Err(StoreError::InUse) => return Ok(Removed::NotOurs),
+            taken => taken?,
+        };
+        let has_changed = Hasher::hash_file(&file)? != *expected;
+        if has_changed || lease.as_ref().is_some_and(Lease::is_breaking) {
+            return Ok(Removed::NotOurs);
+        }
+        self.remove(staged)?;
+        Ok(Removed::Yes)
     }
 
     /// Removes a staged file.
