@@ -483,6 +483,25 @@ fn whichever_system_call_finds_the_disk_full_all_files_are_as_the_reply_says() {
     assert!(failed > 0, "nothing failed");
 }
 
+#[test]
+fn where_files_cannot_be_exchanged_several_are_refused_and_none_is_created() {
+    if !has_strace() {
+        return;
+    }
+    let mut random = Random::new(16);
+    for _ in 0..rounds(3, 30) {
+        let mut world = Tampered::new(random.next());
+        // Created files come first here, which a file system could do without an exchange.
+        let edits = world.edit.arguments["edits"].as_array_mut().expect("edits");
+        edits.insert(0, json!({"path": "first", "content": "created"}));
+        let ended = world.run("renameat2", "error=EINVAL");
+        let reply = ended.reply.expect("a reply");
+        assert_eq!(reply["error"]["data"]["code"], json!("CAPABILITY_MISSING"), "{reply}");
+        assert!(!world.edit.state_of(&tree(&world.root()), "without an exchange"));
+        assert!(!world.is_new_after_recovery("without an exchange"));
+    }
+}
+
 /// The second `fdatasync` is that of the journal after all files are exchanged.
 #[test]
 fn a_change_that_could_not_be_noted_as_done_is_undone_as_a_whole_even_if_that_is_cut_off() {

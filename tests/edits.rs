@@ -298,6 +298,43 @@ fn what_is_wrong_with_a_file_is_said_of_each_of_its_edits() {
 }
 
 #[test]
+fn an_edit_whose_result_is_too_large_says_that_it_was_made() {
+    let mut server = start_with(Setup::new().arg("--max-result-bytes=2000"), &[]);
+    let edits: Vec<Value> =
+        (0..60).map(|number| json!({"path": format!("{number}.txt"), "content": "x"})).collect();
+    let error = server.error("text.edit", json!({ "edits": edits }));
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("the call was made") && message.contains("2000"), "{error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("do not repeat")), "{error}");
+    assert_eq!(content(&server, "39.txt"), "x");
+    // What only reads is told to ask for less.
+    let error = server.error("file.list", json!({}));
+    assert!(error["message"].as_str().is_some_and(|message| !message.contains("was made")), "{error}");
+    server.finish();
+}
+
+#[test]
+fn the_diff_of_a_file_behind_a_link_is_that_of_the_file() {
+    let mut server = start(&[("folder/a.txt", "one\n"), ("folder/b.txt", "one\n")]);
+    std::os::unix::fs::symlink("folder", server.path("root/link")).expect("linked");
+    std::os::unix::fs::symlink("folder/b.txt", server.path("root/b")).expect("linked");
+    let edits = json!([
+        {"path": "link/a.txt", "hash": hash("one\n"), "lines": [1, 2], "new": "two"},
+        {"path": "b", "hash": hash("one\n"), "lines": [1, 2], "new": "two"},
+        {"path": "link/c.txt", "content": "new\n"},
+    ]);
+    let shown = server.result("text.edit", json!({"edits": edits, "dry_run": true}));
+    let diff = shown["diff"].as_str().expect("a diff");
+    for name in ["+++ b/folder/a.txt\n", "+++ b/folder/b.txt\n", "+++ b/folder/c.txt\n"] {
+        assert!(diff.contains(name), "{diff}");
+    }
+    let one = json!({"path": "b", "hash": hash("one\n"), "lines": [1, 2], "new": "two", "diff": true});
+    let edited = server.result("text.replace", one);
+    assert!(edited["diff"].as_str().is_some_and(|diff| diff.contains("+++ b/folder/b.txt\n")), "{edited}");
+    server.finish();
+}
+
+#[test]
 fn a_created_file_is_not_a_folder_for_another() {
     let mut server = start(&[]);
     for dry_run in [true, false] {

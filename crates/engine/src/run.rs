@@ -248,6 +248,7 @@ impl Engine {
         };
         let size = match block_in_place_if(answer.is_large, || self.check_output(tool, &answer)) {
             Ok(size) => size,
+            Err(fault) if cancel.is_committed() => return Reply::fault(done_but(fault)),
             Err(fault) => return Reply::fault(fault),
         };
         let bytes = reply_factor * size;
@@ -281,6 +282,16 @@ impl Engine {
             return Err(result_too_large(size, limit));
         }
         Ok(size)
+    }
+}
+
+/// The fault for a result that cannot be returned although the call has changed something.
+fn done_but(fault: Fault) -> Fault {
+    let message = format!("the call was made, but its result cannot be shown: {}", fault.message);
+    let done = Fault::new(fault.code, message).hint("do not repeat the call: read what it has changed").after_effect();
+    match &fault.details {
+        Some(details) => done.details(details.clone()),
+        None => done,
     }
 }
 

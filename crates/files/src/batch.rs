@@ -30,6 +30,8 @@ pub(crate) struct BatchEntry {
 struct BatchFile<'a> {
     /// Its path, as the first of its entries has it.
     path: WorkspacePath,
+    /// Where that leads.
+    resolved: WorkspacePath,
     /// The numbers of its entries.
     entries: Vec<usize>,
     kind: Kind<'a>,
@@ -55,7 +57,7 @@ pub(crate) fn edit_files(
     entries: &[BatchEntry],
     dry_run: bool,
 ) -> Result<Done, Fault> {
-    let (mut problems, inserted) = (Problems::new(entries), Cell::new(0));
+    let (mut problems, used) = (Problems::new(entries), Cell::default());
     let groups = group(files, store, terms, entries, &mut problems);
     let batch: Vec<BatchFile<'_>> =
         groups.into_iter().filter_map(|group| batch_file(group, entries, &mut problems)).collect();
@@ -63,7 +65,7 @@ pub(crate) fn edit_files(
         .iter()
         .map(|file| match &file.kind {
             Kind::Edit { expected, changes } => {
-                Some(Planning::new(&file.path, changes, expected, &inserted, true))
+                Some(Planning::new(&file.resolved, changes, expected, &used, true))
             }
             Kind::Create(_) => None,
         })
@@ -97,6 +99,10 @@ pub(crate) fn edit_files(
             }
             return Err(problems.into_fault());
         }
+        // What is known to be wrong stays wrong when a lock is free.
+        Err(ChangeSetError::Whole(error)) if !problems.is_empty() && !matches!(error, StoreError::Ended) => {
+            return Err(problems.into_fault());
+        }
         Err(ChangeSetError::Whole(error)) => {
             let path = batch.first().map_or_else(WorkspacePath::root, |file| file.path.clone());
             return Err(crate::fault::fault(error, &path));
@@ -122,7 +128,7 @@ fn outcome(file: &BatchFile<'_>, planning: Option<Planning<'_>>) -> Outcome {
         (Kind::Create(content), _) => Outcome {
             total_lines: content.split_inclusive('\n').count() as u64,
             places: 1,
-            diff: Some(diff::of_creation(&file.path, content.as_bytes())),
+            diff: Some(diff::of_creation(&file.resolved, content.as_bytes())),
         },
         (Kind::Edit { .. }, Some(Planning { total_lines, places, diff, .. })) => {
             Outcome { total_lines, places, diff }
@@ -159,6 +165,7 @@ where
 /// The entries of one file.
 struct Group {
     path: WorkspacePath,
+    resolved: WorkspacePath,
     entries: Vec<usize>,
 }
 
@@ -171,7 +178,7 @@ fn group(
     problems: &mut Problems<'_>,
 ) -> Vec<Group> {
     // First by the path as it is written, then by where that leads.
-    let mut by_path: Vec<Group> = Vec::new();
+    let mut by_path: Vec<(WorkspacePath, Vec<usize>)> = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         let path = match files::path(&entry.path) {
             Ok(path) => path,
@@ -180,34 +187,29 @@ fn group(
                 continue;
             }
         };
-        match by_path.iter_mut().find(|group| group.path == path) {
-            Some(group) => group.entries.push(number),
+        match by_path.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, numbers)) => numbers.push(number),
             None => match files.refuse_absolute(&path, store, terms) {
-                Ok(()) => by_path.push(Group { path, entries: vec![number] }),
+                Ok(()) => by_path.push((path, vec![number])),
                 Err(fault) => problems.push(number, fault),
             },
         }
     }
-    if by_path.len() < 2 {
-        return by_path;
-    }
-    let mut by_file: Vec<(WorkspacePath, Group)> = Vec::new();
-    for group in by_path {
-        match store.resolve(&group.path, terms) {
-            Ok(resolved) => match by_file.iter_mut().find(|(known, _)| *known == resolved) {
-                Some((_, known)) => known.entries.extend(group.entries),
-                None => by_file.push((resolved, group)),
+    let mut by_file: Vec<Group> = Vec::new();
+    for (path, numbers) in by_path {
+        match store.resolve(&path, terms) {
+            Ok(resolved) => match by_file.iter_mut().find(|known| known.resolved == resolved) {
+                Some(known) => known.entries.extend(numbers),
+                None => by_file.push(Group { path, resolved, entries: numbers }),
             },
             Err(error) => {
-                let fault = files.fault(error, &group.path, store, terms);
-                problems.set_for_all(&group.entries, &fault);
+                let fault = files.fault(error, &path, store, terms);
+                problems.set_for_all(&numbers, &fault);
             }
         }
     }
-    for (_, group) in &mut by_file {
-        group.entries.sort_unstable();
-    }
-    by_file.into_iter().map(|(_, group)| group).collect()
+    by_file.iter_mut().for_each(|group| group.entries.sort_unstable());
+    by_file
 }
 
 /// What is to be done with a file, if that can be known.
@@ -216,7 +218,7 @@ fn batch_file<'a>(
     entries: &'a [BatchEntry],
     problems: &mut Problems<'_>,
 ) -> Option<BatchFile<'a>> {
-    let Group { path, entries: numbers } = group;
+    let Group { path, resolved, entries: numbers } = group;
     let has_hash = numbers.iter().any(|number| entries[*number].hash.is_some());
     if !has_hash {
         let adds = |number: &usize| match &entries[*number].change {
@@ -230,7 +232,7 @@ fn batch_file<'a>(
         // If the file exists, they are told so instead.
         numbers[1..].iter().for_each(|number| problems.push(*number, problems::created_twice(numbers[0])));
         let content = adds(&numbers[0])?;
-        return Some(BatchFile { path, entries: numbers, kind: Kind::Create(content) });
+        return Some(BatchFile { path, resolved, entries: numbers, kind: Kind::Create(content) });
     }
     let mut expected: Option<(Tag, usize)> = None;
     let mut fitting = Vec::new();
@@ -267,6 +269,7 @@ fn batch_file<'a>(
     let changes = fitting.iter().map(|number| entries[*number].change.clone()).collect();
     (!fitting.is_empty()).then_some(BatchFile {
         path,
+        resolved,
         entries: fitting,
         kind: Kind::Edit { expected, changes },
     })

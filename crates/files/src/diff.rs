@@ -7,7 +7,7 @@
 mod lines;
 mod regions;
 
-use std::ops::ControlFlow;
+use std::{cell::Cell, ops::ControlFlow};
 
 use pintle_contract::WorkspacePath;
 
@@ -147,14 +147,16 @@ fn hunk(
     let growth: i64 = together.iter().map(Region::growth).sum();
     let new = old.saturating_add_signed(growth);
     let mut text = format!("@@ -{} +{} @@\n", span(from, old), span(from.saturating_add_signed(moved), new));
+    // What is behind the limit is not shown.
+    let is_full = Cell::new(false);
     let mut write = |sign: char, segments: &[Segment<'_>]| {
         for_each_line(source, segments, has_ended, &mut |line| {
             line.write(sign, &mut text);
-            // What is behind the limit is not shown.
-            if text.len() > 2 * MAX_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            is_full.set(text.len() > 2 * MAX_BYTES);
+            if is_full.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
     };
-    for region in together {
+    for region in together.iter().take_while(|_| !is_full.get()) {
         write(' ', &[Segment::Kept(offset, region.start)])?;
         write('-', &[Segment::Kept(region.start, region.end)])?;
         write('+', &region.new)?;

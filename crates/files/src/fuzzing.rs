@@ -81,7 +81,7 @@ pub fn edits(bytes: &[u8]) {
         2 => (Change::Append { content: new.to_owned() }, model.map(|model| model.append(new))),
         _ => return assert_read(&source, lines, model, &has_ended),
     };
-    let edit = text::plan(&source, &[change], &Hash::of(file).into(), &mut 0, &has_ended);
+    let edit = text::plan(&source, &[change], &Hash::of(file).into(), &mut text::Used::default(), &has_ended);
     assert_edit(file, edit, expected);
 }
 

@@ -8,7 +8,7 @@ use crate::{
     diff::{self, FileDiff},
     hash::Tag,
     store::{Plan, Source, StoreError},
-    text::{Change, FileEdit, Planned, Problem, plan},
+    text::{Change, FileEdit, Planned, Problem, Used, plan},
 };
 
 /// The edits of one file on their way through a store.
@@ -16,9 +16,9 @@ pub(crate) struct Planning<'a> {
     path: &'a WorkspacePath,
     changes: &'a [Change],
     expected: &'a Tag,
-    /// How many bytes all edits of the call insert, and how many of them those of this file.
-    inserted_in_all: &'a Cell<u64>,
-    inserted: u64,
+    /// What all edits of the call use of its limits, and what of that those of this file use.
+    used_in_all: &'a Cell<Used>,
+    used: Used,
     wants_diff: bool,
     /// What was wrong with them, when they were last planned.
     pub(crate) problems: Vec<Problem>,
@@ -31,20 +31,20 @@ pub(crate) struct Planning<'a> {
 }
 
 impl<'a> Planning<'a> {
-    /// Plannings of one call share `inserted_in_all`.
+    /// Plannings of one call share `used_in_all`. `path` is shown in the diff.
     pub(crate) fn new(
         path: &'a WorkspacePath,
         changes: &'a [Change],
         expected: &'a Tag,
-        inserted_in_all: &'a Cell<u64>,
+        used_in_all: &'a Cell<Used>,
         wants_diff: bool,
     ) -> Self {
         Self {
             path,
             changes,
             expected,
-            inserted_in_all,
-            inserted: 0,
+            used_in_all,
+            used: Used::default(),
             wants_diff,
             problems: Vec::new(),
             total_lines: 0,
@@ -60,11 +60,11 @@ impl<'a> Planning<'a> {
         has_ended: &dyn Fn() -> bool,
     ) -> Result<Plan, StoreError> {
         self.problems.clear();
-        let elsewhere = self.inserted_in_all.get() - self.inserted;
-        let mut inserted = elsewhere;
-        let planned = plan(source, self.changes, self.expected, &mut inserted, has_ended)?;
-        self.inserted = inserted - elsewhere;
-        self.inserted_in_all.set(inserted);
+        let elsewhere = self.used_in_all.get().less(self.used);
+        let mut used = elsewhere;
+        let planned = plan(source, self.changes, self.expected, &mut used, has_ended)?;
+        self.used = used.less(elsewhere);
+        self.used_in_all.set(used);
         let Planned { found, change } = planned;
         let FileEdit { splices, lines, total_lines, changes } = match change {
             Ok(edit) => edit,

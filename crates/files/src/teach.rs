@@ -13,7 +13,7 @@ use serde_json::json;
 pub(crate) use self::stale::stale;
 use self::{
     clues::Clues,
-    nearest_line::{Difference, Near},
+    nearest_line::{Difference, Effort, Near},
     text_clues::TextClues,
 };
 use crate::{
@@ -72,9 +72,9 @@ pub(crate) fn ambiguous(count: u64, lines: &[u64], is_text: bool) -> Fault {
     .details(json!({"lines": lines, "count": count}))
 }
 
-/// The fault for `old` that occurs too often to be replaced at once.
+/// The fault for edits that replace too many occurrences.
 pub(crate) fn too_many(count: u64, most: usize) -> Fault {
-    let message = format!("`old` is there {count} times; at most {most} are replaced in one call");
+    let message = format!("there are {count} places to replace, or more; a call replaces at most {most}");
     Fault::new(ErrorCode::InvalidRequest, message).hint("narrow `lines`, and call several times")
 }
 
@@ -146,15 +146,16 @@ pub(crate) fn not_as_given(
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Vec<Fault>, StoreError> {
     let wanted: Vec<Vec<&[u8]>> = missing.iter().map(|missing| lines_to_find(missing.text)).collect();
+    let effort = Effort::shared_by(missing.len());
     let clues = wanted.iter().zip(missing).map(|(wanted, missing)| match missing.given {
-        Given::Text => Clue::Text(Box::new(TextClues::new(missing.text, &missing.range))),
-        Given::Old | Given::Anchor => Clue::Lines(Box::new(Clues::new(wanted, &missing.range))),
+        Given::Text => Clue::Text(Box::new(TextClues::new(missing.text, &missing.range, effort))),
+        Given::Old | Given::Anchor => Clue::Lines(Box::new(Clues::new(wanted, &missing.range, effort))),
     });
-    let mut seekers = ClueSeekers(clues.collect());
-    let longest = seekers.0.iter().map(Clue::longest).max().unwrap_or_default();
+    let mut seekers = ClueSeekers { clues: clues.collect(), has_ended };
+    let longest = seekers.clues.iter().map(Clue::longest).max().unwrap_or_default();
     let window = LineWindow { lines: 1..u64::MAX, longest };
     survey_with(source, window, has_ended, &mut seekers)?;
-    let faults = seekers.0.into_iter().zip(missing).map(|(clue, missing)| match clue {
+    let faults = seekers.clues.into_iter().zip(missing).map(|(clue, missing)| match clue {
         Clue::Text(clues) => clues.fault(missing),
         Clue::Lines(clues) => lines_not_as_given(&clues, missing),
     });
@@ -176,11 +177,19 @@ impl Clue<'_> {
     }
 }
 
-struct ClueSeekers<'a>(Vec<Clue<'a>>);
+struct ClueSeekers<'a> {
+    clues: Vec<Clue<'a>>,
+    has_ended: &'a dyn Fn() -> bool,
+}
 
 impl Observer for ClueSeekers<'_> {
     fn line(&mut self, line: Line<'_>) -> Result<(), StoreError> {
-        self.0.iter_mut().for_each(|clue| match clue {
+        // With many clues a line takes long.
+        const OFTEN: u64 = 64;
+        if line.number.is_multiple_of(OFTEN) && (self.has_ended)() {
+            return Err(StoreError::Ended);
+        }
+        self.clues.iter_mut().for_each(|clue| match clue {
             Clue::Lines(clues) => clues.take(&line),
             Clue::Text(clues) => clues.line(&line),
         });
@@ -188,7 +197,7 @@ impl Observer for ClueSeekers<'_> {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        self.0.iter_mut().for_each(|clue| match clue {
+        self.clues.iter_mut().for_each(|clue| match clue {
             Clue::Lines(_) => {}
             Clue::Text(clues) => clues.bytes(bytes),
         });

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use super::{nearest_line::NearestLine, show};
+use super::{
+    nearest_line::{Effort, NearestLine},
+    show,
+};
 use crate::text::{Finder, Line, is_line};
 
 pub(super) struct Clues<'a> {
@@ -22,7 +25,7 @@ pub(super) struct Clues<'a> {
 }
 
 impl<'a> Clues<'a> {
-    pub(super) fn new(wanted: &'a [&'a [u8]], range: &'a Range<u64>) -> Self {
+    pub(super) fn new(wanted: &'a [&'a [u8]], range: &'a Range<u64>, effort: Effort) -> Self {
         let first = wanted.first().copied().unwrap_or_default();
         let without_last = match wanted {
             [most @ .., b""] if !most.is_empty() => Some(Finder::new(most.to_vec())),
@@ -34,7 +37,7 @@ impl<'a> Clues<'a> {
             finder: Finder::new(wanted.to_vec()),
             without_last,
             differs: None,
-            nearest: NearestLine::new(first, range),
+            nearest: NearestLine::new(first, range, effort),
             begun: None,
             last_number: 0,
         }

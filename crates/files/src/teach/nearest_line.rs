@@ -5,14 +5,34 @@ use std::ops::Range;
 use super::{MAX_SHOWN_CHARS, show};
 use crate::text::Line;
 
-/// How many lines are compared by edit distance, which is by far the slowest step.
+/// How many lines are compared by similarity, which is by far the slowest step.
 const MAX_COMPARED: u64 = 20_000;
 /// The least similarity at which a line is suggested.
 const MIN_SIMILARITY: f64 = 0.6;
 
+/// How many of the first lines of a file are looked at to explain one text.
+#[derive(Clone, Copy)]
+pub(super) struct Effort {
+    /// By simple comparisons.
+    looked_at: u64,
+    /// By similarity.
+    compared: u64,
+}
+
+impl Effort {
+    /// For each of so many texts, so that all of them together do not take long.
+    pub(super) fn shared_by(texts: usize) -> Self {
+        const ALL_LOOKED_AT: u64 = 2_000_000;
+        const ALL_COMPARED: u64 = 200_000;
+        let texts = (texts as u64).max(1);
+        Self { looked_at: ALL_LOOKED_AT / texts, compared: MAX_COMPARED.min(ALL_COMPARED / texts) }
+    }
+}
+
 /// Keeps the nearest line while lines are read.
 pub(super) struct NearestLine<'a> {
     range: &'a Range<u64>,
+    effort: Effort,
     given: String,
     plain: String,
     pub(super) nearest: Option<Near>,
@@ -39,9 +59,9 @@ pub(super) enum Difference {
 }
 
 impl<'a> NearestLine<'a> {
-    pub(super) fn new(given: &[u8], range: &'a Range<u64>) -> Self {
+    pub(super) fn new(given: &[u8], range: &'a Range<u64>, effort: Effort) -> Self {
         let given = String::from_utf8_lossy(given).into_owned();
-        Self { range, plain: plain(&given), given, nearest: None }
+        Self { range, effort, plain: plain(&given), given, nearest: None }
     }
 
     /// How many bytes of a line are needed.
@@ -50,6 +70,9 @@ impl<'a> NearestLine<'a> {
     }
 
     pub(super) fn take(&mut self, line: &Line<'_>) {
+        if line.number > self.effort.looked_at {
+            return;
+        }
         // A line in the given range is more likely meant than any other.
         let rank = |number, difference| (!self.range.contains(&number), difference);
         let known = self.nearest.as_ref().map(|near| rank(near.number, near.difference));
@@ -85,8 +108,8 @@ impl<'a> NearestLine<'a> {
         if text.contains(given.trim()) {
             return Some(Difference::Longer);
         }
-        // The edit distance of lines of very different length is always large.
-        let is_comparable = line.number <= MAX_COMPARED && other.len() <= 2 * self.plain.len() + 8;
+        // Lines of very different length are not similar.
+        let is_comparable = line.number <= self.effort.compared && other.len() <= 2 * self.plain.len() + 8;
         let alike = if is_comparable { strsim::sorensen_dice(&self.plain, &other) } else { 0.0 };
         (alike >= MIN_SIMILARITY).then_some(Difference::Otherwise(1.0 - alike))
     }

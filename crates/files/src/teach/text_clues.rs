@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Missing, at,
-    nearest_line::{Difference, Near, NearestLine},
+    nearest_line::{Difference, Effort, Near, NearestLine},
     show,
 };
 use crate::text::{Line, TextFinder};
@@ -20,11 +20,11 @@ pub(super) struct TextClues<'a> {
 }
 
 impl<'a> TextClues<'a> {
-    pub(super) fn new(text: &'a str, range: &'a Range<u64>) -> Self {
+    pub(super) fn new(text: &'a str, range: &'a Range<u64>, effort: Effort) -> Self {
         let first = text.split('\n').find(|line| !line.trim().is_empty()).unwrap_or_default();
         Self {
             finder: TextFinder::new(text, 1..u64::MAX),
-            nearest: NearestLine::new(first.as_bytes(), range),
+            nearest: NearestLine::new(first.as_bytes(), range, effort),
         }
     }
 

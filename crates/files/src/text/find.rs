@@ -93,10 +93,15 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Finds occurrences from left to right, without overlaps, and keeps this many.
+    /// Finds every occurrence from left to right, without overlaps.
     #[must_use]
-    pub(crate) fn disjoint(self, most_kept: usize) -> Self {
-        Self { may_overlap: false, most_kept, ..self }
+    pub(crate) fn disjoint(self) -> Self {
+        Self { may_overlap: false, most_kept: usize::MAX, ..self }
+    }
+
+    /// How many occurrences are kept, and how many may be, if every one is wanted.
+    pub(crate) fn all_kept(&mut self) -> Option<(usize, &mut usize)> {
+        (!self.may_overlap).then_some((self.found.len(), &mut self.most_kept))
     }
 
     /// The length of the longest wanted line; a longer line cannot match.
@@ -158,7 +163,7 @@ mod tests {
 
     #[test]
     fn occurrences_that_are_disjoint_are_found_from_left_to_right() {
-        let mut finder = Finder::new(lines_to_find("a\na")).disjoint(9);
+        let mut finder = Finder::new(lines_to_find("a\na")).disjoint();
         for number in 1..=5 {
             let (start, terminator) = ((number - 1) * 2, Terminator::Newline);
             finder.take(&Line { number, start, content: b"a", length: 1, terminator });

@@ -16,7 +16,7 @@ mod within;
 
 pub(crate) use change::{Change, Replace};
 pub(crate) use find::{Finder, is_line, lines_to_find};
-pub(crate) use plan::{FileEdit, MAX_INSERTED, Planned, Problem, plan};
+pub(crate) use plan::{FileEdit, MAX_INSERTED, Planned, Problem, Used, plan};
 pub(crate) use range::RangeError;
 pub(crate) use read::{Read, read};
 pub(crate) use substitute::{PlannedSubstitution, Substitution, Tally, substitute};

@@ -19,10 +19,26 @@ use crate::{
     teach::{self, Given, Missing},
 };
 
-/// The most occurrences that one edit replaces.
+/// The most occurrences that the edits of one call replace.
 const MAX_REPLACED: usize = 1_000_000;
 /// The most bytes that the edits of one call may insert.
 pub(crate) const MAX_INSERTED: u64 = 64 << 20;
+
+/// How much of its limits a call has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// How many bytes are inserted.
+    pub(crate) inserted: u64,
+    /// How many occurrences are replaced.
+    pub(crate) replaced: u64,
+}
+
+impl Used {
+    /// What is left without the other.
+    pub(crate) fn less(self, other: Self) -> Self {
+        Self { inserted: self.inserted - other.inserted, replaced: self.replaced - other.replaced }
+    }
+}
 
 /// What was planned for a file.
 pub(crate) struct Planned {
@@ -53,13 +69,13 @@ pub(crate) struct Problem {
     pub(crate) fault: Fault,
 }
 
-/// Plans edits of a file. If it is another version than the expected one, that is the problem of each of them. `inserted` is
-/// how many bytes the call has inserted in other files; what these edits insert is added.
+/// Plans edits of a file. If it is another version than the expected one, that is the problem of each of them. `used` is
+/// what the call has used in other files; what these edits use is added.
 pub(crate) fn plan(
     source: &dyn Source,
     changes: &[Change],
     expected: &Tag,
-    inserted: &mut u64,
+    used: &mut Used,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Planned, StoreError> {
     let is_counted_from_end =
@@ -68,7 +84,10 @@ pub(crate) fn plan(
         true => Some(count_lines(source, has_ended)?),
         false => None,
     };
-    let mut seekers = Seekers(changes.iter().map(|change| Seeker::new(change, total)).collect());
+    let mut seekers = Seekers {
+        seekers: changes.iter().map(|change| Seeker::new(change, total)).collect(),
+        left: MAX_REPLACED.saturating_sub(usize::try_from(used.replaced).unwrap_or(usize::MAX)),
+    };
     let window = seekers.window();
     let survey = survey_with(source, window, has_ended, &mut seekers)?;
     let found = survey.hash;
@@ -81,8 +100,8 @@ pub(crate) fn plan(
         return Ok(Planned { found, change: Err(vec![problem]) });
     }
     let (mut pieces, mut problems, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    for (entry, (change, seeker)) in changes.iter().zip(seekers.0).enumerate() {
-        match seeker.place(entry, change, &survey, inserted) {
+    for (entry, (change, seeker)) in changes.iter().zip(seekers.seekers).enumerate() {
+        match seeker.place(entry, change, &survey, used) {
             Ok(placed) => pieces.extend(placed),
             Err(Misplaced::Fault(fault)) => problems.push(Problem { entry, fault }),
             Err(Misplaced::Missing(lost)) => missing.push((entry, lost)),
@@ -116,12 +135,16 @@ fn explain(
 }
 
 /// Looks for the places of all edits while the file is read.
-struct Seekers<'a>(Vec<Seeker<'a>>);
+struct Seekers<'a> {
+    seekers: Vec<Seeker<'a>>,
+    /// How many more occurrences may be kept, of all edits that replace every one.
+    left: usize,
+}
 
 impl Seekers<'_> {
     /// The lines that any of them looks at.
     fn window(&self) -> LineWindow {
-        self.0.iter().map(Seeker::window).filter(|window| !window.lines.is_empty()).fold(
+        self.seekers.iter().map(Seeker::window).filter(|window| !window.lines.is_empty()).fold(
             LineWindow::NONE,
             |all, window| match all.lines.is_empty() {
                 true => window,
@@ -136,12 +159,14 @@ impl Seekers<'_> {
 
 impl Observer for Seekers<'_> {
     fn line(&mut self, line: Line<'_>) -> Result<(), StoreError> {
-        self.0.iter_mut().for_each(|seeker| seeker.line(&line));
+        let left = &mut self.left;
+        self.seekers.iter_mut().for_each(|seeker| seeker.keeping_at_most(left, |seeker| seeker.line(&line)));
         Ok(())
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        self.0.iter_mut().for_each(|seeker| seeker.bytes(bytes));
+        let left = &mut self.left;
+        self.seekers.iter_mut().for_each(|seeker| seeker.keeping_at_most(left, |seeker| seeker.bytes(bytes)));
     }
 }
 
@@ -180,11 +205,11 @@ impl<'a> Seeker<'a> {
                     None => Self::Range(range, None),
                     Some(old) if *within => {
                         let finder = TextFinder::new(old, range);
-                        Self::Text(if *all { finder.disjoint(MAX_REPLACED) } else { finder })
+                        Self::Text(if *all { finder.disjoint() } else { finder })
                     }
                     Some(old) => {
                         let finder = Finder::new(lines_to_find(old));
-                        Self::Lines(range, if *all { finder.disjoint(MAX_REPLACED) } else { finder })
+                        Self::Lines(range, if *all { finder.disjoint() } else { finder })
                     }
                 }
             }
@@ -193,6 +218,27 @@ impl<'a> Seeker<'a> {
                 Self::Line { number, anchor: anchor.as_deref(), found: None }
             }
             Change::Append { .. } => Self::End,
+        }
+    }
+
+    /// Looks at something. Of an edit that replaces every occurrence, so many more are kept at most; the others are counted.
+    fn keeping_at_most(&mut self, left: &mut usize, look: impl FnOnce(&mut Self)) {
+        let kept = self.all_kept().map(|(kept, most)| {
+            *most = kept + *left;
+            kept
+        });
+        look(self);
+        if let (Some(before), Some((after, _))) = (kept, self.all_kept()) {
+            *left -= after - before;
+        }
+    }
+
+    /// How many occurrences are kept, and how many may be, if every one is replaced.
+    fn all_kept(&mut self) -> Option<(usize, &mut usize)> {
+        match self {
+            Self::Lines(_, finder) => finder.all_kept(),
+            Self::Text(finder) => finder.all_kept(),
+            _ => None,
         }
     }
 
@@ -241,7 +287,7 @@ impl<'a> Seeker<'a> {
         entry: usize,
         change: &'a Change,
         survey: &Survey,
-        inserted: &mut u64,
+        used: &mut Used,
     ) -> Result<Vec<Piece>, Misplaced<'a>> {
         if let Self::Text(finder) = &mut self {
             finder.finish();
@@ -259,11 +305,11 @@ impl<'a> Seeker<'a> {
                     let (range, text) = (number..number + 1, anchor.as_deref().unwrap_or_default());
                     return Err(Misplaced::Missing(Missing { range, given: Given::Anchor, text }));
                 };
-                count_inserted(inserted, content, 1)?;
+                count_inserted(used, content, 1)?;
                 return Ok(vec![Piece::insertion((entry, number), start, terminator, content, survey)]);
             }
             Change::Append { content } => {
-                count_inserted(inserted, content, 1)?;
+                count_inserted(used, content, 1)?;
                 return Ok(vec![Piece::end(entry, survey)]);
             }
         };
@@ -286,10 +332,11 @@ impl<'a> Seeker<'a> {
             };
             return Err(Misplaced::Fault(teach::ambiguous(count, &lines, *within)));
         }
-        if count > MAX_REPLACED as u64 {
-            return Err(Misplaced::Fault(teach::too_many(count, MAX_REPLACED)));
+        used.replaced = used.replaced.saturating_add(count);
+        if used.replaced > MAX_REPLACED as u64 {
+            return Err(Misplaced::Fault(teach::too_many(used.replaced, MAX_REPLACED)));
         }
-        count_inserted(inserted, new, count)?;
+        count_inserted(used, new, count)?;
         Ok(match self {
             Self::Lines(_, finder) => {
                 finder.found.iter().map(|found| Piece::of_lines(entry, found, new, survey)).collect()
@@ -307,10 +354,10 @@ impl<'a> Seeker<'a> {
 }
 
 /// Adds what an edit inserts, and refuses more than the limit.
-fn count_inserted<'a>(inserted: &mut u64, text: &str, count: u64) -> Result<(), Misplaced<'a>> {
-    *inserted = inserted.saturating_add((text.len() as u64).saturating_mul(count));
-    match *inserted > MAX_INSERTED {
-        true => Err(Misplaced::Fault(teach::too_much_new(*inserted, MAX_INSERTED))),
+fn count_inserted<'a>(used: &mut Used, text: &str, count: u64) -> Result<(), Misplaced<'a>> {
+    used.inserted = used.inserted.saturating_add((text.len() as u64).saturating_mul(count));
+    match used.inserted > MAX_INSERTED {
+        true => Err(Misplaced::Fault(teach::too_much_new(used.inserted, MAX_INSERTED))),
         false => Ok(()),
     }
 }

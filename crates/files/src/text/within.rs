@@ -81,10 +81,15 @@ impl TextFinder {
         }
     }
 
-    /// Finds occurrences from left to right, without overlaps, and keeps this many.
+    /// Finds every occurrence from left to right, without overlaps.
     #[must_use]
-    pub(crate) fn disjoint(self, most_kept: usize) -> Self {
-        Self { may_overlap: false, most_kept, ..self }
+    pub(crate) fn disjoint(self) -> Self {
+        Self { may_overlap: false, most_kept: usize::MAX, ..self }
+    }
+
+    /// How many occurrences are kept, and how many may be, if every one is wanted.
+    pub(crate) fn all_kept(&mut self) -> Option<(usize, &mut usize)> {
+        (!self.may_overlap).then_some((self.found.len(), &mut self.most_kept))
     }
 
     /// Takes the next bytes of the file.
@@ -201,7 +206,7 @@ mod tests {
     #[test]
     fn overlapping_occurrences_are_counted_unless_all_are_replaced() {
         assert_eq!(starts("aaa", "aa"), [(1, 0, 2), (1, 1, 3)]);
-        let mut finder = TextFinder::new("aa", 1..9).disjoint(9);
+        let mut finder = TextFinder::new("aa", 1..9).disjoint();
         finder.take(b"aaaaa");
         assert_eq!(finder.found.iter().map(|found| found.start).collect::<Vec<_>>(), [0, 2]);
     }

@@ -94,8 +94,11 @@ struct LineEdit {
 async fn edit_lines(files: &Arc<Files>, call: &CallContext, edit: LineEdit) -> Result<Edited, Fault> {
     let (path, expected) = (files::path(&edit.path)?, files::tag(&edit.hash)?);
     let work = move |store: &dyn Store, paths: &Paths, terms: &Terms<'_>| {
-        let (changes, inserted) = ([edit.change], Cell::new(0));
-        let mut planning = Planning::new(&paths.path, &changes, &expected, &inserted, edit.diff);
+        let (changes, used) = ([edit.change], Cell::default());
+        // Behind a link, the diff is of the file that it leads to.
+        let resolved = if edit.diff { store.resolve(&paths.path, terms).ok() } else { None };
+        let shown = resolved.as_ref().unwrap_or(&paths.path);
+        let mut planning = Planning::new(shown, &changes, &expected, &used, edit.diff);
         let swapped =
             store.swap(&paths.path, &expected, &mut |source| planning.plan(source, terms.has_ended), terms);
         let hash = swapped.map_err(|error| {

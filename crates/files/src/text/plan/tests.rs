@@ -11,7 +11,7 @@ struct Refusal(String);
 fn edited(text: &str, changes: &[Change]) -> Result<(String, u64), Vec<(usize, String)>> {
     let source = text.as_bytes().to_vec();
     let planned =
-        plan(&source, changes, &Hash::of(&source).into(), &mut 0, &|| false).expect("the text can be read");
+        plan(&source, changes, &Hash::of(&source).into(), &mut Used::default(), &|| false).expect("the text can be read");
     assert_eq!(planned.found, Hash::of(&source));
     let told = |problems: Vec<Problem>| {
         problems.into_iter().map(|problem| (problem.entry, problem.fault.message.clone())).collect::<Vec<_>>()
@@ -289,7 +289,7 @@ fn a_stale_hash_is_answered_with_the_hash_only_where_the_caller_knows_the_file()
         append("x"),
         within(replace(None, "\nb", "x")),
     ];
-    let planned = plan(&source, &changes, &Hash::of(b"another").into(), &mut 0, &|| false).expect("reads");
+    let planned = plan(&source, &changes, &Hash::of(b"another").into(), &mut Used::default(), &|| false).expect("reads");
     let problems = planned.change.err().expect("it is stale");
     assert_eq!(problems.len(), changes.len());
     for (problem, lines) in problems.iter().zip([
@@ -435,5 +435,22 @@ proptest! {
             prop_assert_eq!(&result, &expected, "{:?} {:?}", text, changes);
             prop_assert_eq!(total, plain(&result).len() as u64);
         }
+    }
+}
+
+#[test]
+fn all_edits_of_a_call_together_replace_only_so_many_places() {
+    let source = "ab".repeat(MAX_REPLACED / 2 + 1).into_bytes();
+    let found = Hash::of(&source);
+    let changes = ["a", "b"].map(|old| within(replace_all(old, "")));
+    for (changes, mut used, expected) in [
+        (&changes[..], Used::default(), Some(1)),
+        (&changes[..1], Used::default(), None),
+        (&changes[..1], Used { replaced: MAX_REPLACED as u64 / 2, ..Used::default() }, Some(0)),
+    ] {
+        let planned = plan(&source, changes, &found.into(), &mut used, &|| false).expect("reads");
+        let problems = planned.change.err().unwrap_or_default();
+        assert_eq!(problems.first().map(|problem| problem.entry), expected);
+        assert!(problems.iter().all(|problem| problem.fault.message.contains("at most 1000000")));
     }
 }
