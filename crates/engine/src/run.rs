@@ -288,7 +288,9 @@ impl Engine {
 /// The fault for a result that cannot be returned although the call has changed something.
 fn done_but(fault: Fault) -> Fault {
     let message = format!("the call was made, but its result cannot be shown: {}", fault.message);
-    let done = Fault::new(fault.code, message).hint("do not repeat the call: read what it has changed").after_effect();
+    let done = Fault::new(fault.code, message)
+        .hint("do not repeat the call: read what it has changed")
+        .after_effect();
     match &fault.details {
         Some(details) => done.details(details.clone()),
         None => done,

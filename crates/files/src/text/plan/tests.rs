@@ -10,8 +10,8 @@ struct Refusal(String);
 /// What edits make of a text, and how many lines they say there are; or what is wrong with which of them.
 fn edited(text: &str, changes: &[Change]) -> Result<(String, u64), Vec<(usize, String)>> {
     let source = text.as_bytes().to_vec();
-    let planned =
-        plan(&source, changes, &Hash::of(&source).into(), &mut Used::default(), &|| false).expect("the text can be read");
+    let planned = plan(&source, changes, &Hash::of(&source).into(), &mut Used::default(), &|| false)
+        .expect("the text can be read");
     assert_eq!(planned.found, Hash::of(&source));
     let told = |problems: Vec<Problem>| {
         problems.into_iter().map(|problem| (problem.entry, problem.fault.message.clone())).collect::<Vec<_>>()
@@ -289,7 +289,8 @@ fn a_stale_hash_is_answered_with_the_hash_only_where_the_caller_knows_the_file()
         append("x"),
         within(replace(None, "\nb", "x")),
     ];
-    let planned = plan(&source, &changes, &Hash::of(b"another").into(), &mut Used::default(), &|| false).expect("reads");
+    let planned = plan(&source, &changes, &Hash::of(b"another").into(), &mut Used::default(), &|| false)
+        .expect("reads");
     let problems = planned.change.err().expect("it is stale");
     assert_eq!(problems.len(), changes.len());
     for (problem, lines) in problems.iter().zip([
