@@ -434,8 +434,12 @@ fn without_a_state_folder_one_file_can_be_edited_and_several_cannot() {
     let error = server.error("text.edit", change_all(0));
     assert_eq!(error["code"], json!("CAPABILITY_MISSING"), "{error}");
     assert_eq!(state(&root, 0), Some(false));
+    let warnings = |server: &mut Server| server.result("check_status", json!({}))["warnings"].to_string();
+    assert!(warnings(&mut server).contains("several files cannot be changed"));
     let tag = &hash(content("a.txt", 0, "old"))[..8];
     let one = json!({"edits": [{"path": "a.txt", "hash": tag, "lines": [1, 2], "new": "x"}]});
     server.result("text.edit", one);
     assert!(fs::read_to_string(root.join("a.txt")).expect("text").starts_with("x\n"));
+    fs::remove_file(state_dir.join("changes")).expect("removed");
+    assert!(!warnings(&mut server).contains("several files"));
 }

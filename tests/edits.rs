@@ -399,6 +399,19 @@ fn a_denied_path_or_a_missing_scope_in_a_batch_is_forbidden_and_named() {
     let error = refused(&mut server, json!({ "edits": edits }));
     assert_eq!(error["details"]["scopes"], json!(["write:/docs/b.txt", "write:/new.txt"]), "{error}");
     assert_eq!(entries(&error), [(1, "FORBIDDEN".to_owned()), (2, "FORBIDDEN".to_owned())]);
+    // Beside a path that no scope opens, the missing scopes are named as well.
+    let edits = json!([
+        {"path": "docs/b.txt", "hash": hash("b\n"), "content": "x"},
+        {"path": "src/.git/hooks/pre-commit", "content": "x"},
+    ]);
+    let error = refused(&mut server, json!({ "edits": edits }));
+    assert_eq!(error["details"]["scopes"], json!(["write:/docs/b.txt"]), "{error}");
+    let message = error["message"].as_str().expect("a message");
+    for part in
+        ["/src/.git/hooks/pre-commit may not be written", "`write:/docs/b.txt`", "(entry 1 and 1 more)"]
+    {
+        assert!(message.contains(part), "{message}");
+    }
     // A link does not lead out of the scope, and its refusal comes with all else that is wrong.
     let edits = json!([
         {"path": "src/a.txt", "hash": hash(TEXT), "lines": [9, 10], "new": "x"},
@@ -472,6 +485,12 @@ fn what_clients_write_as_texts_is_converted_inside_edits_and_named() {
     // Without `old` nothing shows which lines are meant.
     let now = "1\ntwo\n34\nfive\n";
     let unconfirmed = json!([{"path": "a.txt", "hash": hash(now), "lines": "2-3", "new": "x"}]);
+    let result = call(json!({ "edits": unconfirmed }));
+    assert!(result.to_string().contains("send [2, 4] to include line 3, or [2, 3]"), "{result}");
+    // Nor does it if every one is replaced.
+    let unconfirmed = json!([
+        {"path": "a.txt", "hash": hash(now), "lines": "2-3", "old": "two", "new": "x", "all": true},
+    ]);
     let result = call(json!({ "edits": unconfirmed }));
     assert!(result.to_string().contains("send [2, 4] to include line 3, or [2, 3]"), "{result}");
     let unconfirmed =

@@ -344,8 +344,11 @@ fn name_elements(fault: Fault, permissions: &[Permission], arguments: &Value, ca
         Some(json!({"entry": number, "path": path, "code": refused.code, "message": refused.message}))
     });
     let refused: Vec<Value> = refused.collect();
-    let [first, others @ ..] = refused.as_slice() else { return fault };
-    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    // The one that the message is about; a deny rule comes before missing scopes.
+    let is_named =
+        |one: &&Value| one["message"].as_str().is_some_and(|message| fault.message.starts_with(message));
+    let Some(first) = refused.iter().find(is_named).or(refused.first()) else { return fault };
+    let more = if refused.len() == 1 { String::new() } else { format!(" and {} more", refused.len() - 1) };
     let message = format!("{} (entry {}{more})", fault.message, first["entry"]);
     let mut details = fault.details.clone().unwrap_or_else(|| json!({}));
     details["errors"] = json!(refused);

@@ -13,7 +13,7 @@ use crate::{
     hash::Tag,
     planning::Planning,
     store::{ChangeKind, ChangeSetError, FileChange, Store, StoreError, Terms},
-    text::Change,
+    text::{Change, Problem},
     together::{Done, EditedFile, change_together, not_undone},
 };
 
@@ -85,7 +85,10 @@ pub(crate) fn edit_files(
                 let is_planned = matches!(error, StoreError::Stale(_) | StoreError::Refused(_));
                 match planning.as_mut().map(|planning| std::mem::take(&mut planning.problems)) {
                     Some(found) if is_planned && !found.is_empty() => {
-                        problems.extend(found.into_iter().map(|one| (file.entries[one.entry], one.fault)));
+                        for Problem { entry, fault, other } in found {
+                            let fault = problems::naming(fault, other.map(|other| file.entries[other]));
+                            problems.push(file.entries[entry], fault);
+                        }
                     }
                     // What all its edits make of a file is wrong, so only the first of them is named.
                     _ if matches!(error, StoreError::RuleBroken(_)) => {
@@ -258,7 +261,8 @@ fn batch_file<'a>(
             _ => {}
         }
         if let (Some(written), Change::Replace(replace)) = (&entry.written, &entry.change)
-            && let (Some(lines), None) = (replace.lines, &replace.old)
+            && let Some(lines) = replace.lines
+            && (replace.old.is_none() || replace.all)
         {
             problems.push(number, files::lines_not_confirmed(written, lines));
             continue;

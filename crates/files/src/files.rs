@@ -88,6 +88,11 @@ impl Files {
         self.store.unfinished().into_iter().map(shown).collect()
     }
 
+    /// Whether several files can be changed in one call.
+    pub fn can_change_several(&self) -> bool {
+        self.store.can_change_several()
+    }
+
     pub(crate) fn root_name(&self) -> &RootName {
         &self.root_name
     }
@@ -312,7 +317,7 @@ pub(crate) fn lines_unconfirmed(fault: Fault, written: &str, [start, end]: [i64;
 pub(crate) fn lines_not_confirmed(written: &str, [start, end]: [i64; 2]) -> Fault {
     let last = end - 1;
     let message = format!(
-        "`lines` was written as `{written}`, which may or may not include line {last}, and there is no `old` that shows it"
+        "`lines` was written as `{written}`, which may or may not include line {last}, and there is no single `old` that shows it"
     );
     Fault::new(ErrorCode::InvalidRequest, message)
         .hint(format!("send [{start}, {end}] to include line {last}, or [{start}, {last}]"))

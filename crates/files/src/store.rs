@@ -61,6 +61,9 @@ pub trait Store: Send + Sync + 'static {
         terms: &Terms<'_>,
     ) -> Result<Vec<Hash>, ChangeSetError>;
 
+    /// Whether [`Store::change_set`] can change anything now.
+    fn can_change_several(&self) -> bool;
+
     /// The change sets that are not undone yet.
     fn unfinished(&self) -> Vec<UnfinishedChange> {
         Vec::new()

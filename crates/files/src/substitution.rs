@@ -260,7 +260,8 @@ fn unexpected(expected: u64, plannings: &[Planning<'_>]) -> Fault {
         (total, 1) => format!("there are {total}, all in one file"),
         (total, count) => format!("there are {total}, in {count} files"),
     };
-    let message = format!("`expect` is {expected} matches, but {there_are}; nothing was done");
+    let matches = if expected == 1 { "match" } else { "matches" };
+    let message = format!("`expect` is {expected} {matches}, but {there_are}; nothing was done");
     let hint = match total {
         0 => "call search with the same arguments; without hits it says what may be the reason".to_owned(),
         total => format!(
@@ -307,11 +308,14 @@ fn literal_glob(path: &str) -> String {
 }
 
 fn not_text_name(name: &str) -> Fault {
+    // What the name really has is not known here.
+    let any = |letter: char| if matches!(letter, '\\' | '\u{fffd}' | ':') { '?' } else { letter };
+    let glob = literal_glob(name).replace("\\\\", "?").chars().map(any).collect::<String>();
     Fault::new(
         ErrorCode::InvalidRequest,
         format!("the file `{name}` has matches, and a name that tools cannot take; nothing was done"),
     )
-    .hint("leave it out with `path`, or rename it")
+    .hint(format!("to leave it out, add `!/{glob}` to `path`; or rename it"))
 }
 
 #[cfg(test)]

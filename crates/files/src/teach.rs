@@ -57,18 +57,24 @@ pub(crate) fn bad_insertion(problem: &RangeError) -> Fault {
     bad_range(problem).hint("text.append adds lines after the last")
 }
 
-/// The fault for `old` that occurs more than once.
+/// The fault for `old` that occurs more than once. Of text within lines, several may be in one.
 pub(crate) fn ambiguous(count: u64, lines: &[u64], is_text: bool) -> Fault {
     let more = if count > lines.len() as u64 { " and more" } else { "" };
+    let mut lines = lines.to_vec();
+    lines.dedup();
     let (what, are, at) = match is_text {
-        true => ("`old`", "is", at(lines)),
-        false => ("the given lines", "are", at(lines)),
+        true => ("`old`", "is", at(&lines)),
+        false => ("the given lines", "are", at(&lines)),
+    };
+    let hint = match lines.len() {
+        1 => "give more around it, or set `all` to true for every one",
+        _ => "narrow `lines` to one of them, give more around it, or set `all` to true for every one",
     };
     Fault::new(
         ErrorCode::InvalidRequest,
         format!("{what} {are} there {count} times, at {at}{more}; there must be one"),
     )
-    .hint("narrow `lines` to one of them, give more around it, or set `all` to true for every one")
+    .hint(hint)
     .details(json!({"lines": lines, "count": count}))
 }
 

@@ -87,12 +87,19 @@ impl SearchReporter for Reports {
             let of = if files.is_empty() { String::new() } else { format!(" (it changed {files})") };
             Warning {
                 message: format!(
-                    "a change of several files was cut off and is not undone yet{of}: {}",
+                    "a change of several files was cut off, and something is left to do{of}: {}",
                     change.reason
                 ),
                 remedy: change.remedy,
             }
         });
-        Ok(Health { capabilities: capabilities.collect(), warnings: unfinished.chain(warnings).collect() })
+        let one_at_a_time = (!self.files.can_change_several()).then(|| Warning {
+            message:
+                "several files cannot be changed in one call, because the state folder cannot be written to"
+                    .into(),
+            remedy: "make it writable, or restart the server with --state-dir (PINTLE_STATE_DIR)".into(),
+        });
+        let warnings = unfinished.chain(one_at_a_time).chain(warnings).collect();
+        Ok(Health { capabilities: capabilities.collect(), warnings })
     }
 }

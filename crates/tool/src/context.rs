@@ -68,28 +68,35 @@ impl Caller {
     }
 
     /// Refuses a call if the caller lacks one of its accesses, and names all scopes that are missing. What a deny rule
-    /// covers is refused first, because no scope helps.
+    /// covers is named first, because no scope helps.
     pub fn require_all(&self, accesses: &[Access]) -> Result<(), Fault> {
-        let mut missing: Vec<Access> = Vec::new();
+        let (mut missing, mut denied) = (Vec::new(), None);
         for access in accesses {
             match self.permissions.check(access) {
                 Ok(()) => {}
-                Err(Refusal::Denied(verb, path)) => {
-                    let done = match verb {
-                        Verb::Read => "read",
-                        Verb::Write => "written",
-                    };
-                    let message = format!("{path} may not be {done}: a deny rule of this server covers it");
-                    return Err(forbidden(message).hint(
-                        "work without it; only the user can change this, in the server's configuration \
-                         (`[[deny]]`, and `[allow]` for what is denied by default)",
-                    ));
-                }
+                Err(Refusal::Denied(verb, path)) => drop(denied.get_or_insert((verb, path))),
                 Err(Refusal::MissingScope(access)) => missing.push(access),
             }
         }
         let missing = scopes_for(&missing);
         let named = missing.iter().map(|scope| format!("`{scope}`")).collect::<Vec<_>>().join(", ");
+        if let Some((verb, path)) = denied {
+            let done = match verb {
+                Verb::Read => "read",
+                Verb::Write => "written",
+            };
+            let message = format!("{path} may not be {done}: a deny rule of this server covers it");
+            let hint = "work without it; only the user can change this, in the server's configuration \
+                        (`[[deny]]`, and `[allow]` for what is denied by default)";
+            return Err(match missing.as_slice() {
+                [] => forbidden(message),
+                _ => {
+                    forbidden(format!("{message}; other paths need {named}, which the caller does not have"))
+                        .details(json!({ "scopes": missing }))
+                }
+            }
+            .hint(hint));
+        }
         let (message, details) = match missing.as_slice() {
             [] => return Ok(()),
             [scope] => (

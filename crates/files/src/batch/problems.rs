@@ -1,6 +1,7 @@
 //! What is wrong with the entries of a batch: all of it in one error.
 
 use pintle_contract::{ErrorCode, Fault};
+use serde_json::json;
 
 use super::{BatchEntry, BatchFile, Kind};
 use crate::{
@@ -37,10 +38,6 @@ impl<'a> Problems<'a> {
         self.found.push((entry, fault));
     }
 
-    pub(super) fn extend(&mut self, found: impl IntoIterator<Item = (usize, Fault)>) {
-        found.into_iter().for_each(|(entry, fault)| self.push(entry, fault));
-    }
-
     /// The same is wrong with all of these entries, and whatever else was said of them does not matter.
     pub(super) fn set_for_all(&mut self, entries: &[usize], fault: &Fault) {
         self.found.retain(|(entry, _)| !entries.contains(entry));
@@ -75,6 +72,18 @@ pub(super) fn of_file(
         (Kind::Create(_), error) => fault(error, &file.path),
         (Kind::Edit { .. }, error) => files.fault(error, &file.path, store, terms),
     }
+}
+
+/// A fault that is about another edit, too, with its number.
+pub(super) fn naming(fault: Fault, other: Option<usize>) -> Fault {
+    let Some(other) = other else { return fault };
+    let mut named = Fault::new(fault.code, format!("{} (edit {other})", fault.message));
+    if let Some(hint) = &fault.hint {
+        named = named.hint(hint.clone());
+    }
+    let mut details = fault.details.clone().unwrap_or_else(|| json!({}));
+    details["otherEntry"] = json!(other);
+    named.details(details)
 }
 
 pub(super) fn no_hash() -> Fault {

@@ -340,6 +340,10 @@ impl Store for LocalFolder {
         self.change_files(changes, accept, dry_run, terms)
     }
 
+    fn can_change_several(&self) -> bool {
+        self.change_sets.can_write_journals()
+    }
+
     fn unfinished(&self) -> Vec<UnfinishedChange> {
         self.unfinished_changes()
     }

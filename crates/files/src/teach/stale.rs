@@ -34,7 +34,7 @@ pub(crate) fn stale(
     }
     let faults = sightings.0.into_iter().map(|sighting| sighting.fault(found));
     let faults = faults.chain(std::iter::repeat_with(files::stale));
-    Ok(faults.take(changes.len()).enumerate().map(|(entry, fault)| Problem { entry, fault }).collect())
+    Ok(faults.take(changes.len()).enumerate().map(|(entry, fault)| Problem::new(entry, fault)).collect())
 }
 
 struct Sightings<'a>(Vec<Sighting<'a>>);
@@ -69,7 +69,7 @@ enum Sighting<'a> {
 impl<'a> Sighting<'a> {
     fn new(change: &'a Change) -> Self {
         match change.guard() {
-            None | Some("") => Self::None,
+            None => Self::None,
             Some(text) if change.is_within() => Self::Text(TextFinder::new(text, 1..u64::MAX)),
             Some(text) => {
                 let name = if matches!(change, Change::Insert { .. }) { "anchor" } else { "old" };
@@ -93,13 +93,16 @@ impl<'a> Sighting<'a> {
                 ("old", finder.count, finder.found.iter().map(|found| found.line).collect())
             }
         };
-        lines.truncate(MAX_LINES);
         if count == 0 {
             return files::stale();
         }
-        let more = if count > lines.len() as u64 { " and more" } else { "" };
-        let (times, place) = match count {
-            1 => (String::new(), "if that line is meant, repeat the edit with that hash and line"),
+        let is_all = count == lines.len() as u64;
+        lines.dedup();
+        let more = if is_all && lines.len() <= MAX_LINES { "" } else { " and more" };
+        lines.truncate(MAX_LINES);
+        let (times, place) = match (count, lines.len()) {
+            (1, _) => (String::new(), "if that line is meant, repeat the edit with that hash and line"),
+            (_, 1) => (format!(" {count} times"), "repeat the edit with that hash, and more of the line"),
             _ => (format!(" {count} times"), "repeat the edit with that hash and one of these lines"),
         };
         let message = format!(

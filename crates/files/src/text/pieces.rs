@@ -161,7 +161,7 @@ pub(super) fn arrange(pieces: &mut [Piece], changes: &[Change], survey: &Survey)
             if !problems.iter().any(|problem| problem.entry == other.entry) {
                 let lines_of = |piece: &Piece| piece.line..piece.line + piece.lines;
                 let fault = teach::overlap(&lines_of(other), &lines_of(one));
-                problems.push(Problem { entry: other.entry, fault });
+                problems.push(Problem { entry: other.entry, fault, other: Some(one.entry) });
             }
         }
         if longest.is_none_or(|longest| pieces[longest].end_offset() <= next.end_offset()) {

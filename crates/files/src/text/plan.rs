@@ -67,6 +67,14 @@ pub(crate) struct Problem {
     pub(crate) entry: usize,
     /// What is wrong.
     pub(crate) fault: Fault,
+    /// The number of another edit that it is about, too.
+    pub(crate) other: Option<usize>,
+}
+
+impl Problem {
+    pub(crate) fn new(entry: usize, fault: Fault) -> Self {
+        Self { entry, fault, other: None }
+    }
 }
 
 /// Plans edits of a file. If it is another version than the expected one, that is the problem of each of them. `used` is
@@ -96,14 +104,14 @@ pub(crate) fn plan(
         return Ok(Planned { found, change: Err(problems) });
     }
     if let Some(offset) = survey.not_text {
-        let problem = Problem { entry: 0, fault: teach::not_text(offset) };
+        let problem = Problem::new(0, teach::not_text(offset));
         return Ok(Planned { found, change: Err(vec![problem]) });
     }
     let (mut pieces, mut problems, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for (entry, (change, seeker)) in changes.iter().zip(seekers.seekers).enumerate() {
         match seeker.place(entry, change, &survey, used) {
             Ok(placed) => pieces.extend(placed),
-            Err(Misplaced::Fault(fault)) => problems.push(Problem { entry, fault }),
+            Err(Misplaced::Fault(fault)) => problems.push(Problem::new(entry, fault)),
             Err(Misplaced::Missing(lost)) => missing.push((entry, lost)),
         }
     }
@@ -131,7 +139,7 @@ fn explain(
     }
     let lost: Vec<&Missing<'_>> = missing.iter().map(|(_, lost)| lost).collect();
     let faults = teach::not_as_given(source, &lost, has_ended)?;
-    Ok(missing.iter().zip(faults).map(|((entry, _), fault)| Problem { entry: *entry, fault }).collect())
+    Ok(missing.iter().zip(faults).map(|((entry, _), fault)| Problem::new(*entry, fault)).collect())
 }
 
 /// Looks for the places of all edits while the file is read.

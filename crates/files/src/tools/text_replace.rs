@@ -70,7 +70,9 @@ impl Tool for TextReplace {
     async fn run(&self, input: Input, call: CallContext) -> Result<Edited, Fault> {
         let Input { path, hash, lines, old, new, all, within, diff } = input;
         let written = call.reread("lines").map(str::to_owned);
-        if let (Some(written), Some(lines), None) = (&written, lines, &old) {
+        if let (Some(written), Some(lines)) = (&written, lines)
+            && (old.is_none() || all)
+        {
             return Err(files::lines_not_confirmed(written, lines));
         }
         let change = Change::Replace(Replace { lines, old, new, all, within });

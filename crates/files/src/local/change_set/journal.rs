@@ -23,14 +23,20 @@ use crate::hash::Hash;
 const LARGEST: u64 = 16 << 20;
 const SUFFIX: &str = ".journal";
 const UNFINISHED_SUFFIX: &str = ".new";
-/// How a line begins that names files by their numbers.
+/// How a line begins and ends that names files by their numbers.
 const SETTLED: &str = "settled ";
+const END: &str = " end";
 const OWNER_ONLY: u32 = 0o600;
 const FOLDER_OF_OWNER: u32 = 0o700;
 
+/// The version of journals. One of another version is not followed.
+pub(super) const VERSION: u32 = 1;
+
 /// What a change set does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Record {
+    pub(super) version: u32,
     /// The root by its path, device and inode.
     pub(super) root: String,
     pub(super) device: u64,
@@ -42,6 +48,7 @@ pub(super) struct Record {
 
 /// What happens to one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct FileRecord {
     /// Its resolved path.
     pub(super) path: String,
@@ -89,7 +96,7 @@ impl Record {
                 && is_hash(&file.new)
                 && file.old.as_ref().is_none_or(is_hash)
         };
-        self.files.iter().all(is_sound) && self.folders.iter().all(is_path)
+        self.version == VERSION && self.files.iter().all(is_sound) && self.folders.iter().all(is_path)
     }
 }
 
@@ -123,7 +130,7 @@ pub(super) struct NotNoted {
 impl Journal {
     /// Writes a new journal, in the state [`State::Staging`]. When this returns, it is on disk.
     pub(super) fn create(folder: &Path, id: &str, record: &Record) -> io::Result<Self> {
-        make_durable_folder(folder)?;
+        make_folder(folder)?;
         let unfinished = folder.join(format!("{id}{UNFINISHED_SUFFIX}"));
         loop {
             let file = options().append(true).create_new(true).open(&unfinished)?;
@@ -171,7 +178,7 @@ impl Journal {
     pub(super) fn settle(&mut self, files: &BTreeSet<usize>) -> io::Result<()> {
         let numbers: Vec<String> = files.iter().map(usize::to_string).collect();
         // The line before may have been cut off by the death of the owner.
-        self.note(&format!("\n{SETTLED}{}", numbers.join(" "))).map_err(|not_noted| not_noted.error)
+        self.note(&format!("\n{SETTLED}{}{END}", numbers.join(" "))).map_err(|not_noted| not_noted.error)
     }
 
     fn note(&mut self, line: &str) -> Result<(), NotNoted> {
@@ -249,7 +256,7 @@ fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// Creates the folder of the journals, and what is missing above it, so that a journal in it survives a power failure.
-fn make_durable_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     std::fs::DirBuilder::new().recursive(true).mode(FOLDER_OF_OWNER).create(folder)?;
     missing.iter().filter_map(|made| made.parent()).try_for_each(|parent| File::open(parent)?.sync_all())
@@ -259,15 +266,19 @@ fn parse(text: &str) -> Option<Entries> {
     let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let record = serde_json::from_str(lines.next()?).ok()?;
     let (mut state, mut settled) = (State::Staging, BTreeSet::new());
-    for line in lines {
-        match line.strip_prefix(SETTLED) {
-            Some(numbers) => {
-                settled.extend(numbers.split(' ').filter_map(|number| number.parse::<usize>().ok()))
-            }
-            None => {
-                let states = [State::Staging, State::Staged, State::Done];
-                state =
-                    states.into_iter().find(|state| state.line() == line).map_or(state, |new| state.max(new));
+    for line in lines.filter(|line| !line.is_empty()) {
+        let states = [State::Staging, State::Staged, State::Done];
+        if let Some(reached) = states.into_iter().find(|state| state.line() == line) {
+            state = state.max(reached);
+        } else if let Some(numbers) = line.strip_prefix(SETTLED).and_then(|line| line.strip_suffix(END)) {
+            let numbers = numbers.split(' ').filter(|number| !number.is_empty());
+            settled.extend(numbers.map(str::parse).collect::<Result<Vec<usize>, _>>().ok()?);
+        } else {
+            // A line that was begun when its owner died says nothing.
+            let is_begun = |whole: &str| whole.starts_with(line) || line.starts_with(whole);
+            let is_cut_off = states.iter().any(|state| state.line().starts_with(line)) || is_begun(SETTLED);
+            if !is_cut_off {
+                return None;
             }
         }
     }
@@ -301,6 +312,7 @@ mod tests {
             folder: old.map(|_| 7),
         };
         Record {
+            version: VERSION,
             root: "/srv/root".into(),
             device: 5,
             inode: u64::MAX,
@@ -343,7 +355,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = Journal::create(folder.path(), "id", &record()).expect("written");
         let path = journal.path().to_owned();
-        std::io::Write::write_all(&mut &journal.file, b"stag").expect("written");
+        std::io::Write::write_all(&mut &journal.file, b"staged\nsettled 0 1").expect("written");
         drop(journal);
         let mut taken = Journal::take_over(&path).expect("read").expect("nobody has it");
         taken.settle(&[1].into()).expect("noted");
@@ -362,6 +374,10 @@ mod tests {
             &text.replace("\"0\"", "\"../0\""),
             &text.replace("\"0\"", "\"..\""),
             &text.replace("new/c", "../c"),
+            &text.replace("\"version\":1", "\"version\":2"),
+            &text.replace("\"version\"", "\"more\":0,\"version\""),
+            &format!("{text}stafed\n"),
+            &format!("{text}settled 0 x end\n"),
             &text.replace("[\"new\"]", "[\"\"]"),
             &text.replace(&Hash::of(b"old").to_string(), "x"),
         ];

@@ -27,7 +27,7 @@ use parking_lot::{Mutex, MutexGuard};
 use pintle_contract::{ErrorCode, Fault};
 use pintle_root::{failure_reason, identity, open_any_in, storage_failed};
 use rustix::{
-    fs::{RenameFlags, renameat_with},
+    fs::{Access, AtFlags, CWD, RenameFlags, accessat, renameat_with},
     io::Errno,
 };
 
@@ -89,6 +89,17 @@ impl Default for ChangeSets {
             recovery: Recovery::default(),
             checkpoint: Box::new(|_| Ok(())),
         }
+    }
+}
+
+impl ChangeSets {
+    /// Whether journals can be written.
+    pub(super) fn can_write_journals(&self) -> bool {
+        let can_write = |journals: &PathBuf| {
+            journal::make_folder(journals)?;
+            accessat(CWD, journals, Access::WRITE_OK, AtFlags::EACCESS).map_err(io::Error::from)
+        };
+        self.journals.as_ref().is_some_and(|journals| can_write(journals).is_ok())
     }
 }
 
@@ -234,6 +245,7 @@ impl LocalFolder {
             folder: folders.inode(&planned.folder),
         });
         let record = Record {
+            version: journal::VERSION,
             root: self.root.real_path()?.to_string_lossy().into_owned(),
             device,
             inode,
@@ -414,7 +426,8 @@ impl LocalFolder {
         match version.check_renamed(&staging, &planned.staged) {
             Ok(()) => Ok(staging.remove(&planned.staged)?),
             Err(_) => {
-                Undo { store: self, folders }.keep_save(&planned.staged, &staging, folder, &planned.name)
+                let undo = Undo { store: self, folders };
+                undo.keep_save(&planned.staged, &staging, folder, &planned.name).map(drop)
             }
         }
     }

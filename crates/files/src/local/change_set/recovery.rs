@@ -174,7 +174,7 @@ impl LocalFolder {
             let UnfinishedChange { elsewhere, reason, remedy, .. } = change;
             let elsewhere = elsewhere.as_ref().map(|root| format!(" in {root}")).unwrap_or_default();
             (self.warn)(&format!(
-                "a change of several files{elsewhere} was cut off and is not undone yet: {reason}; {remedy}"
+                "a change of several files{elsewhere} was cut off, and something is left to do: {reason}; {remedy}"
             ));
         }
         let is_fresh = stamp.is_none_or(|(_, seconds, nanoseconds)| {
@@ -249,6 +249,8 @@ impl LocalFolder {
         if let Some((_, obstacle)) = unfinished.first() {
             let remedy = obstacle.remedy();
             let unfinished_files = match noted {
+                // The files are as they should be, and only what came out of them is left.
+                _ if *state == State::Done => Vec::new(),
                 Ok(()) => unfinished.iter().map(|(path, _)| path.clone()).collect(),
                 // All of them are looked at again.
                 Err(_) => files,

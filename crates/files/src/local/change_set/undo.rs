@@ -173,11 +173,15 @@ impl Undo<'_> {
             None if look(file, folder, name)? == Visible::Ours => Staging::open_or_create(folder)?,
             None => return Ok(None),
         };
-        if state == State::Staging {
+        let old = file.old.as_deref().and_then(Hash::parse);
+        // Whatever the journal says, the old content is not removed as long as the file has the new one.
+        let is_exchanged =
+            |staging: &Staging| Ok::<_, StoreError>(old.is_some() && staging.hash(&file.staged)? == old);
+        if state == State::Staging && !is_exchanged(&staging)? {
             staging.remove(&file.staged)?;
             return Ok(None);
         }
-        Ok(match file.old.as_deref().and_then(Hash::parse) {
+        Ok(match old {
             None => self.undo_creation(file, &staging, folder, name),
             Some(old) => self.undo_edit((file, old), &staging, folder, name),
         }?)
@@ -200,10 +204,13 @@ impl Undo<'_> {
             let Some(content) = staged else { return without_old(file, folder, name) };
             if staged == new {
                 // It has not been exchanged, or was exchanged back.
-                if staging.remove_if(&file.staged, &content)? == Removed::NotOurs {
-                    self.keep_save(&file.staged, staging, folder, name)?;
+                if staging.remove_if(&file.staged, &content)? == Removed::Yes {
+                    return Ok(None);
                 }
-                return Ok(None);
+                let kept = self.keep_save(&file.staged, staging, folder, name)?;
+                return Ok(Some(format!(
+                    "it has its old content; another program had the new one open to write into it, which is now {kept}"
+                )));
             }
             match look(file, folder, name)? {
                 Visible::Ours => {
@@ -257,7 +264,7 @@ impl Undo<'_> {
         }
         match rename_to_new((staging, &file.staged), (folder, name)) {
             Ok(()) => {}
-            Err(StoreError::Exists) => self.keep_save(&file.staged, staging, folder, name)?,
+            Err(StoreError::Exists) => drop(self.keep_save(&file.staged, staging, folder, name)?),
             Err(error) => return Err(error),
         }
         Ok(Some("another program has saved it meanwhile".into()))
@@ -269,24 +276,24 @@ impl Undo<'_> {
         match file.old.as_deref().and_then(Hash::parse) {
             Some(old) if staging.remove_if(&file.staged, &old)? == Removed::Yes => Ok(()),
             _ if staging.hash(&file.staged)?.is_none() => Ok(()),
-            _ => self.keep_save(&file.staged, &staging, folder, name),
+            _ => self.keep_save(&file.staged, &staging, folder, name).map(drop),
         }
     }
 
-    /// Gives a save that another program made in the middle a visible name.
+    /// Gives a save that another program made in the middle a visible name, and returns that.
     pub(super) fn keep_save(
         &self,
         staged: &str,
         staging: &Staging,
         folder: &Lock,
         name: &str,
-    ) -> Result<(), StoreError> {
+    ) -> Result<String, StoreError> {
         let kept = leftover::keep_from((staging, staged), folder, name)?;
         let path = leftover::shown_path(folder);
         (self.store.warn)(&format!(
             "another program saved {name} in {path} while several files were being changed; that version is now {kept}: check it"
         ));
-        Ok(())
+        Ok(kept)
     }
 }
 
