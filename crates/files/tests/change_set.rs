@@ -872,6 +872,45 @@ fn a_writer_and_a_recovery_do_not_wait_for_each_other() {
     assert_eq!(fs::read_to_string(world.root().join("a")).expect("text"), "old a\n");
 }
 
+/// A folder that is mounted at another place, until this is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(folder: &Path, at: PathBuf) -> Option<Self> {
+        fs::create_dir(&at).expect("made");
+        let mounted = Command::new("mount").arg("--bind").arg(folder).arg(&at).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self(at))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_file_that_is_named_by_two_paths_to_its_folder_is_reported() {
+    let world = World::new(&std::env::temp_dir());
+    let Some(_mounted) = Mounted::new(&world.root().join("sub"), world.root().join("twice")) else {
+        return println!("SKIPPED: nothing can be mounted here");
+    };
+    let changed = |paths: [&str; 2]| {
+        let mut changes =
+            paths.map(|path| edit(path, &format!("old sub/{}\n", &path[path.len() - 1..]), "x"));
+        with_terms(|terms| world.store().change_set(&mut changes, &mut || Ok(()), false, terms))
+    };
+    let error = changed(["sub/c", "twice/c"]).expect_err("is one file");
+    assert!(
+        matches!(&error, ChangeSetError::Files(problems) if matches!(&problems[..], [(1, StoreError::Refused(fault))]
+            if fault.message.contains("the same file as /sub/c"))),
+        "{error:?}"
+    );
+    // Its folder is locked only once.
+    changed(["sub/c", "twice/e"]).expect("are two files");
+    assert_eq!(fs::read_to_string(world.root().join("sub/e")).expect("text"), "x");
+}
+
 #[test]
 fn a_damaged_journal_is_kept_and_reported() {
     let world = World::new(&std::env::temp_dir());

@@ -43,7 +43,11 @@ impl<'a> TextClues<'a> {
     pub(super) fn fault(mut self, missing: &Missing<'_>) -> Fault {
         self.finder.finish();
         let (range, shown) = (&missing.range, show(missing.text.as_bytes()));
-        let instead = format!("`{shown}` is not in lines {} to {}", range.start, range.end - 1);
+        let searched = match range.end - range.start {
+            1 => format!("line {}", range.start),
+            _ => format!("lines {} to {}", range.start, range.end - 1),
+        };
+        let instead = format!("`{shown}` is not in {searched}");
         let invalid = |message: String| Fault::new(ErrorCode::InvalidRequest, message);
         let exactly = "give the text exactly as text.read shows it, `\\n` for the end of a line";
         let mut found: Vec<u64> = self.finder.found.iter().map(|found| found.line).collect();

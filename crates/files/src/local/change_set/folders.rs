@@ -43,6 +43,11 @@ impl Folders {
         self.by_path.get(path).map(|index| &self.locks[*index]).ok_or(StoreError::NotFound)
     }
 
+    /// A number that all paths to one folder share.
+    pub(super) fn number(&self, path: &WorkspacePath) -> Option<usize> {
+        self.by_path.get(path).copied()
+    }
+
     /// Of these folders, those that are locked, each once.
     pub(super) fn among<'a>(
         &'a self,

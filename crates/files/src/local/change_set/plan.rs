@@ -1,8 +1,11 @@
 //! The plan of a change set: each file is resolved without locks, and read, checked and planned under them.
 
-use std::collections::HashSet;
+use std::collections::{
+    HashMap, HashSet,
+    hash_map::Entry::{Occupied, Vacant},
+};
 
-use pintle_contract::{Verb, WorkspacePath};
+use pintle_contract::{ErrorCode, Fault, Verb, WorkspacePath};
 use pintle_root::{is_reserved, open_any_in};
 use rustix::{
     fs::{Access, AtFlags, accessat},
@@ -139,6 +142,7 @@ impl LocalFolder {
             .map(|(_, path)| path.clone())
             .collect();
         let is_alone = changes.len() == 1;
+        let mut known: HashMap<(usize, String), WorkspacePath> = HashMap::new();
         for (number, (change, path)) in changes.iter_mut().zip(resolved).enumerate() {
             if cannot_be_used.contains(&number) {
                 continue;
@@ -156,6 +160,15 @@ impl LocalFolder {
             if created.iter().any(|file| folder.is_within(file)) {
                 problems.push((number, StoreError::NotFolder));
                 continue;
+            }
+            if let Some(number_of_folder) = folders.number(&folder) {
+                match known.entry((number_of_folder, name.clone())) {
+                    Occupied(first) => {
+                        problems.push((number, same_file(&path, first.get()).into()));
+                        continue;
+                    }
+                    Vacant(first) => drop(first.insert(path.clone())),
+                }
             }
             // A file that is changed alone is not staged.
             if !is_alone && folders.at(&folder).is_ok_and(Staging::is_blocked) {
@@ -218,6 +231,13 @@ impl LocalFolder {
             }
         }
     }
+}
+
+/// The fault for a file that is named twice, by two paths to its folder.
+fn same_file(path: &WorkspacePath, first: &WorkspacePath) -> Fault {
+    let message =
+        format!("{path} is the same file as {first}: its folder is mounted at both places; nothing was done");
+    Fault::new(ErrorCode::InvalidRequest, message).hint("use only one of the two paths")
 }
 
 /// Marks the names of files that have another name among those before.

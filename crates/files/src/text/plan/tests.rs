@@ -206,14 +206,14 @@ fn text_within_lines_is_replaced_as_it_is() {
         assert_eq!(total, plain(&result).len() as u64, "{result:?}");
     }
     for (text, change, expected) in [
-        ("aaa\n", within(replace(None, "aa", "x")), "`old` is there 2 times, at lines 1 and 1"),
-        ("a b\na c\n", within(replace([2, 3], "b", "x")), "is not in lines 2 to 2; that is at line 1"),
+        ("aaa\n", within(replace(None, "aa", "x")), "`old` is there 2 times, at line 1"),
+        ("a b\na c\n", within(replace([2, 3], "b", "x")), "is not in line 2; that is at line 1"),
         (
             "Let a\n",
             within(replace(None, "let a", "x")),
             "the nearest is line 1, `Let a`, which differs in upper",
         ),
-        ("a b\n", within(replace(None, "zzzz", "x")), "`zzzz` is not in lines 1 to 1"),
+        ("a b\n", within(replace(None, "zzzz", "x")), "`zzzz` is not in line 1"),
         ("let a = 1;\n", replace(None, "a = 1", "x"), "contains it, but the whole line has to be given"),
     ] {
         let Refusal(message) = apply(text, change).expect_err(expected);
