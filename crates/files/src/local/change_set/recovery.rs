@@ -268,7 +268,7 @@ impl LocalFolder {
         let files = if files.len() == 1 { "1 file".into() } else { format!("{} files", files.len()) };
         (self.warn)(&format!("a change of {files} that was cut off {what}"));
         for (path, reason) in kept {
-            (self.warn)(&format!("{path} is not as it was: {reason}"));
+            (self.warn)(&format!("{path}: {reason}"));
         }
         Ok(())
     }
