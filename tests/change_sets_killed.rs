@@ -509,12 +509,18 @@ fn a_change_that_could_not_be_noted_as_done_is_undone_as_a_whole_even_if_that_is
         return;
     }
     let mut random = Random::new(15);
-    for second in ["renameat2:error=EIO", "renameat2:signal=KILL", "unlinkat:signal=KILL"] {
+    for (failing, second) in [
+        ("2", "renameat2:error=EIO"),
+        ("2", "renameat2:signal=KILL"),
+        ("2", "unlinkat:signal=KILL"),
+        ("2+", "unlinkat:signal=KILL"),
+    ] {
         for step in 1.. {
             let what = format!("{second}:when={step}");
             let world = Tampered::new(random.next());
             let call = second.split(':').next().expect("a call");
-            let ended = world.run_with(call, &["fdatasync:error=EIO:when=2", &what]);
+            let first = format!("fdatasync:error=EIO:when={failing}");
+            let ended = world.run_with(call, &[&first, &what]);
             assert!(!world.is_new_after_recovery(&what), "{what}");
             if let Some(reply) = &ended.reply {
                 assert_eq!(reply["error"]["data"]["code"], json!("UPSTREAM_FAILED"), "{what}: {reply}");

@@ -99,7 +99,8 @@ fn collect<'a>(value: &'a Value, pointer: &str, texts: &mut Vec<&'a str>) {
 
 /// The scopes that the details of a fault name as missing, separated by spaces.
 pub fn missing_scopes(details: Option<&Value>) -> Option<String> {
-    let details = details?;
+    // What a deny rule covers is not opened by scopes.
+    let details = details.filter(|details| details.get("denied").is_none())?;
     match details.get("scopes").and_then(Value::as_array) {
         Some(all) => Some(all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
         None => details.get("scope")?.as_str().map(str::to_owned),

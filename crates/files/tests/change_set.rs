@@ -775,6 +775,77 @@ fn a_folder_that_is_away_is_undone_when_it_is_back_and_nothing_is_undone_twice()
 }
 
 #[test]
+fn a_folder_that_is_away_keeps_the_journal_also_if_only_staged_files_are_left_in_it() {
+    let place = std::env::temp_dir();
+    let states = both_states(&place);
+    // Killed before the first exchange, and after the last one.
+    let commit = (0..).find(|step| {
+        let world = World::new(&place);
+        child(&world, *step).signal() == Some(9)
+            && fs::read_dir(world.root().join("sub/deep/.pintle-staged"))
+                .is_ok_and(|staged| staged.count() > 0)
+    });
+    let clean_up = (0..).find(|step| {
+        let world = World::new(&place);
+        let is_done = |journal: io::Result<fs::DirEntry>| {
+            let text = fs::read_to_string(journal.expect("an entry").path()).expect("text");
+            text.ends_with("done\n")
+        };
+        child(&world, *step).signal() == Some(9)
+            && fs::read_dir(world.journals()).is_ok_and(|mut journals| journals.any(is_done))
+    });
+    for (step, after) in [(commit, &states[0]), (clean_up, &states[1])] {
+        let world = World::new(&place);
+        assert_eq!(child(&world, step.expect("a step")).signal(), Some(9));
+        let (sub, away) = (world.root().join("sub"), world.folder.path().join("away"));
+        fs::rename(&sub, &away).expect("moved");
+        let store = world.store();
+        store.recover();
+        let unfinished = store.unfinished_changes();
+        // The files themselves are as they should be, so nothing keeps anybody from changing them.
+        assert!(matches!(&unfinished[..], [one] if one.files.is_empty()), "{unfinished:?}");
+        // A folder that somebody makes now is not the one that the change set has made.
+        let made = world.root().join("new");
+        let is_made_again = !made.exists();
+        if is_made_again {
+            fs::create_dir_all(made.join("folders")).expect("made");
+        }
+        fs::rename(&away, &sub).expect("moved");
+        let store = world.store();
+        store.recover();
+        assert_eq!(store.unfinished_changes(), []);
+        if is_made_again {
+            fs::remove_dir(made.join("folders")).expect("is there");
+            fs::remove_dir(made).expect("is there");
+        }
+        assert_eq!((&world.content(), world.journals_left()), (after, 0));
+    }
+}
+
+#[test]
+fn a_staged_file_that_could_not_be_written_whole_is_no_save_of_another_program() {
+    let world = World::new(&std::env::temp_dir());
+    let before = world.content();
+    let root = world.root();
+    fs::write(root.join("empty"), "").expect("written");
+    // The new content of `empty` is not written yet, so its staged file has the bytes of the old one.
+    let store = at_each(world.store(), move |name, number| {
+        if name == "stage" && number == 1 {
+            for staged in fs::read_dir(root.join(".pintle-staged"))? {
+                fs::write(staged?.path(), "")?;
+            }
+            return fail();
+        }
+        Ok(())
+    });
+    let mut changes = [edit("empty", "", "new"), edit("a", "old a\n", "new")];
+    let error = with_terms(|terms| store.change_set(&mut changes, &mut || Ok(()), false, terms));
+    assert!(matches!(error, Err(ChangeSetError::Whole(StoreError::Io(_)))), "{error:?}");
+    fs::remove_file(world.root().join("empty")).expect("removed");
+    assert_eq!((world.content(), world.journals_left()), (before, 0));
+}
+
+#[test]
 fn a_journal_that_comes_back_after_the_undo_undoes_nothing_again() {
     let world = World::new(&std::env::temp_dir());
     let (journals, saved) = (world.journals(), world.folder.path().join("saved"));

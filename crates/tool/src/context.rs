@@ -92,7 +92,7 @@ impl Caller {
                 [] => forbidden(message),
                 _ => {
                     forbidden(format!("{message}; other paths need {named}, which the caller does not have"))
-                        .details(json!({ "scopes": missing }))
+                        .details(json!({"denied": path.as_str(), "scopes": missing}))
                 }
             }
             .hint(hint));

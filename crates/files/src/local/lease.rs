@@ -21,7 +21,7 @@ use crate::store::StoreError;
 const F_SETSIG: c_int = 10;
 
 /// How long to wait for a program that has the file open for writing. A save takes milliseconds.
-const LEASE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const LEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A read lease on a file, returned when dropped.
 pub(super) struct Lease<'a>(&'a File);
@@ -29,9 +29,10 @@ pub(super) struct Lease<'a>(&'a File);
 impl<'a> Lease<'a> {
     /// Takes a lease on a file that is open for reading only. Returns `None` where leases are not available: for a file
     /// of another user, and on file systems without leases. While another program has the file open for writing this
-    /// waits up to [`LEASE_TIMEOUT`]; `go_on` can stop the waiting with an error.
+    /// waits until a deadline; `go_on` can stop the waiting with an error.
     pub(super) fn take(
         file: &'a File,
+        deadline: Instant,
         go_on: impl Fn() -> Result<(), StoreError>,
     ) -> Result<Option<Self>, StoreError> {
         const FIRST: Duration = Duration::from_micros(50);
@@ -41,7 +42,7 @@ impl<'a> Lease<'a> {
         if control(file, F_SETSIG, libc::SIGURG).is_err() {
             return Ok(None);
         }
-        let (start, mut pause) = (Instant::now(), FIRST);
+        let mut pause = FIRST;
         loop {
             match control(file, libc::F_SETLEASE, libc::F_RDLCK) {
                 Ok(_) => return Ok(Some(Self(file))),
@@ -49,7 +50,7 @@ impl<'a> Lease<'a> {
                 Err(_) => return Ok(None),
             }
             go_on()?;
-            if start.elapsed() > LEASE_TIMEOUT {
+            if Instant::now() > deadline {
                 return Err(StoreError::InUse);
             }
             std::thread::sleep(pause);

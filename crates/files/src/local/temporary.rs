@@ -10,6 +10,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::fs::{MetadataExt, PermissionsExt},
     },
+    time::Instant,
 };
 
 use pintle_root::{Stamp, TEMPORARY_FILE as NAME};
@@ -20,7 +21,7 @@ use rustix::{
 
 use super::{
     Durability, attributes, commit,
-    lease::Lease,
+    lease::{LEASE_TIMEOUT, Lease},
     leftover,
     lock::Lock,
     mark::{self, Replaced},
@@ -245,7 +246,7 @@ pub(super) fn lease<'a>(
     read: &'a OpenFile,
     has_ended: &dyn Fn() -> bool,
 ) -> Result<Option<Lease<'a>>, StoreError> {
-    Lease::take(&read.file, || {
+    Lease::take(&read.file, Instant::now() + LEASE_TIMEOUT, || {
         if has_ended() {
             return Err(StoreError::Ended);
         }

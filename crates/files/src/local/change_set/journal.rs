@@ -19,13 +19,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash::Hash;
 
-/// The largest journal that is written or read: 500 files with the longest paths take less.
+/// The longest first line that is written: 500 files with the longest paths take less.
 const LARGEST: u64 = 16 << 20;
+/// How much of a journal is read; the lines after the first are short.
+const LONGEST_READ: u64 = LARGEST + (1 << 20);
 const SUFFIX: &str = ".journal";
 const UNFINISHED_SUFFIX: &str = ".new";
-/// How a line begins and ends that names files by their numbers.
+/// How a line begins that names files by their numbers.
 const SETTLED: &str = "settled ";
-const END: &str = " end";
 const OWNER_ONLY: u32 = 0o600;
 const FOLDER_OF_OWNER: u32 = 0o700;
 
@@ -177,16 +178,17 @@ impl Journal {
     /// Notes that files are undone, or that others have saved them since. When this returns, it is on disk.
     pub(super) fn settle(&mut self, files: &BTreeSet<usize>) -> io::Result<()> {
         let numbers: Vec<String> = files.iter().map(usize::to_string).collect();
-        // The line before may have been cut off by the death of the owner.
-        self.note(&format!("\n{SETTLED}{}{END}", numbers.join(" "))).map_err(|not_noted| not_noted.error)
+        self.note(&format!("{SETTLED}{}", numbers.join(" "))).map_err(|not_noted| not_noted.error)
     }
 
     fn note(&mut self, line: &str) -> Result<(), NotNoted> {
         let line = format!("{line}\n");
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|error| {
-            let taken_back = self.file.set_len(self.synced).and_then(|()| self.file.sync_data());
-            NotNoted { error, may_be_noted: taken_back.is_err() }
+            let is_taken_back = self.file.set_len(self.synced).is_ok();
+            // A disk that fails again may still have the line after a power failure; more cannot be done.
+            let _ = self.file.sync_data();
+            NotNoted { error, may_be_noted: !is_taken_back }
         })?;
         self.synced += line.len() as u64;
         Ok(())
@@ -205,10 +207,28 @@ impl Journal {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
         }
-        let synced = file.metadata()?.len();
-        let journal = Self { file, path: path.to_owned(), synced, is_read_only };
+        let mut journal = Self { file, path: path.to_owned(), synced: 0, is_read_only };
         // Its owner may have finished and removed it before the lock was taken.
-        Ok(if journal.is_gone()? { None } else { Some(journal) })
+        if journal.is_gone()? {
+            return Ok(None);
+        }
+        if !is_read_only {
+            journal.cut_off_unfinished_line()?;
+        }
+        Ok(Some(journal))
+    }
+
+    /// Removes what the owner had not finished writing when it died. The next line would complete it.
+    fn cut_off_unfinished_line(&mut self) -> io::Result<()> {
+        let mut text = Vec::new();
+        (&self.file).take(LONGEST_READ).read_to_end(&mut text)?;
+        if let Some(end) = memchr::memrchr(b'\n', &text) {
+            self.synced = end as u64 + 1;
+            if self.synced < text.len() as u64 {
+                self.file.set_len(self.synced)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the state folder is read-only, so that nothing can be noted.
@@ -223,7 +243,7 @@ impl Journal {
             return Ok(None);
         }
         let mut text = String::new();
-        options().read(true).open(&self.path)?.take(LARGEST + 64).read_to_string(&mut text)?;
+        options().read(true).open(&self.path)?.take(LONGEST_READ).read_to_string(&mut text)?;
         match parse(&text) {
             Some(entries) if entries.record.is_sound() => Ok(Some(entries)),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged, or of another version")),
@@ -266,20 +286,13 @@ fn parse(text: &str) -> Option<Entries> {
     let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let record = serde_json::from_str(lines.next()?).ok()?;
     let (mut state, mut settled) = (State::Staging, BTreeSet::new());
-    for line in lines.filter(|line| !line.is_empty()) {
+    for line in lines {
         let states = [State::Staging, State::Staged, State::Done];
         if let Some(reached) = states.into_iter().find(|state| state.line() == line) {
             state = state.max(reached);
-        } else if let Some(numbers) = line.strip_prefix(SETTLED).and_then(|line| line.strip_suffix(END)) {
-            let numbers = numbers.split(' ').filter(|number| !number.is_empty());
-            settled.extend(numbers.map(str::parse).collect::<Result<Vec<usize>, _>>().ok()?);
         } else {
-            // A line that was begun when its owner died says nothing.
-            let is_begun = |whole: &str| whole.starts_with(line) || line.starts_with(whole);
-            let is_cut_off = states.iter().any(|state| state.line().starts_with(line)) || is_begun(SETTLED);
-            if !is_cut_off {
-                return None;
-            }
+            let numbers = line.strip_prefix(SETTLED)?.split(' ').filter(|number| !number.is_empty());
+            settled.extend(numbers.map(str::parse).collect::<Result<Vec<usize>, _>>().ok()?);
         }
     }
     Some(Entries { record, state, settled })
@@ -343,7 +356,7 @@ mod tests {
             let expected = match text[..end].matches('\n').count() {
                 0 => None,
                 1 => Some(entries(State::Staging, &[])),
-                2 | 3 => Some(entries(State::Staged, &[])),
+                2 => Some(entries(State::Staged, &[])),
                 _ => Some(entries(State::Staged, &[0, 1])),
             };
             assert_eq!(parse(&text[..end]), expected);
@@ -357,9 +370,16 @@ mod tests {
         let path = journal.path().to_owned();
         std::io::Write::write_all(&mut &journal.file, b"staged\nsettled 0 1").expect("written");
         drop(journal);
-        let mut taken = Journal::take_over(&path).expect("read").expect("nobody has it");
-        taken.settle(&[1].into()).expect("noted");
-        assert_eq!(taken.read().expect("read").expect("whole").settled, [1].into());
+        for settled in [1, 0] {
+            // The line that was cut off is not taken for a whole one, whatever follows it.
+            let mut taken = Journal::take_over(&path).expect("read").expect("nobody has it");
+            let before = taken.read().expect("read").expect("whole").settled;
+            taken.settle(&[settled].into()).expect("noted");
+            let entries = taken.read().expect("read").expect("whole");
+            assert_eq!(entries.state, State::Staged);
+            assert_eq!(entries.settled, &before | &[settled].into());
+            std::io::Write::write_all(&mut &taken.file, b"done").expect("written");
+        }
     }
 
     #[test]
@@ -377,7 +397,8 @@ mod tests {
             &text.replace("\"version\":1", "\"version\":2"),
             &text.replace("\"version\"", "\"more\":0,\"version\""),
             &format!("{text}stafed\n"),
-            &format!("{text}settled 0 x end\n"),
+            &format!("{text}settled 0 x\n"),
+            &format!("{text}\n"),
             &text.replace("[\"new\"]", "[\"\"]"),
             &text.replace(&Hash::of(b"old").to_string(), "x"),
         ];

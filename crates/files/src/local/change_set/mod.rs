@@ -225,7 +225,7 @@ impl LocalFolder {
     fn undo_all(&self, mut journal: Journal, record: Record, state: State, folders: &Folders) -> Undone {
         let folders_made = folders.made().iter().map(|folder| folder.as_str().to_owned()).collect();
         let record = Record { folders: folders_made, ..record };
-        let result = Undo { store: self, folders }.undo(&Entries { record, state, settled: BTreeSet::new() });
+        let result = Undo::new(self, folders).undo(&Entries { record, state, settled: BTreeSet::new() });
         // A journal that is found later, however that comes, must not undo these files again.
         let _ = journal.settle(&result.settled);
         let is_complete = result.unfinished.is_empty() && result.left.is_none();
@@ -426,7 +426,7 @@ impl LocalFolder {
         match version.check_renamed(&staging, &planned.staged) {
             Ok(()) => Ok(staging.remove(&planned.staged)?),
             Err(_) => {
-                let undo = Undo { store: self, folders };
+                let undo = Undo::new(self, folders);
                 undo.keep_save(&planned.staged, &staging, folder, &planned.name).map(drop)
             }
         }

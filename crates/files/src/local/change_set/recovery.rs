@@ -234,11 +234,12 @@ impl LocalFolder {
         if journal.is_read_only() {
             return Err(failed(files, "the state folder cannot be written to", STATE_IS_READ_ONLY));
         }
-        let folders = self.lock_recorded(record, patience).map_err(|(folder, obstacle)| {
+        let (folders, unreachable) = self.lock_recorded(record, patience).map_err(|(folder, error)| {
+            let obstacle = Obstacle::from(error);
             let remedy = obstacle.remedy();
             failed(files.clone(), &format!("{folder}: {}", obstacle.reason(&folder)), remedy)
         })?;
-        let undo = Undo { store: self, folders: &folders };
+        let undo = Undo::new(self, &folders).with_unreachable(unreachable);
         let Undone { kept, mut unfinished, left, settled, .. } = match state {
             State::Done => undo.clean_up(record),
             _ => undo.undo(&entries),
@@ -249,8 +250,8 @@ impl LocalFolder {
         if let Some((_, obstacle)) = unfinished.first() {
             let remedy = obstacle.remedy();
             let unfinished_files = match noted {
-                // The files are as they should be, and only what came out of them is left.
-                _ if *state == State::Done => Vec::new(),
+                // The files are as they should be, and only their staged files are left.
+                _ if *state != State::Staged => Vec::new(),
                 Ok(()) => unfinished.iter().map(|(path, _)| path.clone()).collect(),
                 // All of them are looked at again.
                 Err(_) => files,
@@ -280,29 +281,28 @@ impl LocalFolder {
         inode == record.inode && (is_same_path || device == record.device)
     }
 
-    /// Locks the folders of the files in a journal. One that is gone, or is another one now, is left out.
+    /// Locks the folders of the files in a journal. One that is gone, or is another one now, is left out. Also returns
+    /// those that cannot be opened.
     fn lock_recorded(
         &self,
         record: &Record,
         patience: Duration,
-    ) -> Result<Folders, (WorkspacePath, Obstacle)> {
-        let mut opened = BTreeMap::new();
+    ) -> Result<(Folders, BTreeMap<WorkspacePath, Errno>), (WorkspacePath, StoreError)> {
+        let (mut opened, mut unreachable) = (BTreeMap::new(), BTreeMap::new());
         for file in &record.files {
             let Ok(path) = WorkspacePath::parse(&file.path) else { continue };
             let Some((folder, _)) = path.split_last() else { continue };
             match self.root.open_folder(&folder) {
-                Ok((handle, found)) if found == folder => {
-                    let inode = identity(&handle).map_err(|error| (folder.clone(), error.into()))?.1;
-                    if file.folder.is_none_or(|recorded| recorded == inode) {
-                        opened.insert(folder, handle);
-                    }
-                }
+                Ok((handle, found)) if found == folder => match identity(&handle) {
+                    Ok((_, inode)) if file.folder.is_some_and(|recorded| recorded != inode) => {}
+                    Ok(_) => drop(opened.insert(folder, handle)),
+                    Err(error) => drop(unreachable.insert(folder, error)),
+                },
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
-                Err(error) => return Err((folder, error.into())),
+                Err(error) => drop(unreachable.insert(folder, error)),
             }
         }
-        let locked = Folders::lock(opened, Instant::now() + patience, &|| false);
-        locked.map_err(|(folder, error)| (folder, error.into()))
+        Ok((Folders::lock(opened, Instant::now() + patience, &|| false)?, unreachable))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::{
     fs::File,
     os::fd::{AsFd, OwnedFd},
+    time::Instant,
 };
 
 use pintle_root::{STAGING_FOLDER, open_file_in};
@@ -88,14 +89,19 @@ impl Staging {
     }
 
     /// Removes a staged file if it has the expected content. While its content is looked at, no program can open the file to
-    /// write into it.
-    pub(super) fn remove_if(&self, staged: &str, expected: &Hash) -> Result<Removed, StoreError> {
+    /// write into it; one that has it open is waited for until a deadline.
+    pub(super) fn remove_if(
+        &self,
+        staged: &str,
+        expected: &Hash,
+        deadline: Instant,
+    ) -> Result<Removed, StoreError> {
         let file = match open_file_in(&self.0, staged.as_bytes()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(Removed::Yes),
             Err(error) => return Err(error.into()),
         };
-        let lease = match Lease::take(&file, || Ok(())) {
+        let lease = match Lease::take(&file, deadline, || Ok(())) {
             Err(StoreError::InUse) => return Ok(Removed::NotOurs),
             taken => taken?,
         };

@@ -3,7 +3,10 @@
 //! What a name holds is told by its hash, not by what the journal says was done last: the owner may have died in the middle of
 //! any step, and other programs may have saved since.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use pintle_contract::WorkspacePath;
 use pintle_root::STAGING_FOLDER;
@@ -17,7 +20,7 @@ use super::{
 use crate::{
     fault::cause,
     hash::Hash,
-    local::{LocalFolder, leftover, lock::Lock, temporary::rename_to_new},
+    local::{LocalFolder, lease::LEASE_TIMEOUT, leftover, lock::Lock, temporary::rename_to_new},
     store::StoreError,
 };
 
@@ -83,11 +86,24 @@ impl Obstacle {
 
 /// Undoes change sets in a store whose folders are locked.
 pub(super) struct Undo<'a> {
-    pub(super) store: &'a LocalFolder,
-    pub(super) folders: &'a Folders,
+    store: &'a LocalFolder,
+    folders: &'a Folders,
+    /// The folders that cannot be opened now, and why.
+    unreachable: BTreeMap<WorkspacePath, Errno>,
+    /// How long programs are waited for that have files open to write into them, all of them together.
+    deadline: Instant,
 }
 
-impl Undo<'_> {
+impl<'a> Undo<'a> {
+    pub(super) fn new(store: &'a LocalFolder, folders: &'a Folders) -> Self {
+        Self { store, folders, unreachable: BTreeMap::new(), deadline: Instant::now() + LEASE_TIMEOUT }
+    }
+
+    /// For files some of which are in folders that cannot be opened now.
+    pub(super) fn with_unreachable(self, unreachable: BTreeMap<WorkspacePath, Errno>) -> Self {
+        Self { unreachable, ..self }
+    }
+
     /// Undoes a change set that is not done.
     pub(super) fn undo(&self, Entries { record, state, settled }: &Entries) -> Undone {
         let mut result = Undone { settled: settled.clone(), ..Undone::default() };
@@ -108,8 +124,12 @@ impl Undo<'_> {
             }
         }
         result.left = self.remove_staging(record);
+        let settled_now = || result.undone.iter().chain(result.kept.iter().map(|(path, _)| path));
         for folder in record.folders.iter().rev().filter_map(|folder| WorkspacePath::parse(folder).ok()) {
-            self.folders.remove_made(&self.store.root, &folder);
+            // Later it is not removed any more: one that is made again belongs to somebody else.
+            if settled_now().any(|file| file.is_within(&folder)) {
+                self.folders.remove_made(&self.store.root, &folder);
+            }
         }
         result.undone.reverse();
         result.kept.reverse();
@@ -122,9 +142,12 @@ impl Undo<'_> {
         let mut result = Undone::default();
         for file in &record.files {
             let Ok(path) = WorkspacePath::parse(&file.path) else { continue };
-            let Some((folder, name)) = self.locked(&path) else { continue };
-            if let Err(error) = self.remove_old(file, folder, name) {
-                result.unfinished.push((path, error.into()));
+            let removed = match self.locked(&path) {
+                Some((folder, name)) => self.remove_old(file, folder, name).map_err(Obstacle::from),
+                None => self.check_away(file, &path),
+            };
+            if let Err(obstacle) = removed {
+                result.unfinished.push((path, obstacle));
             }
         }
         result.left = self.remove_staging(record);
@@ -148,9 +171,19 @@ impl Undo<'_> {
         left
     }
 
-    fn locked<'a>(&'a self, path: &'a WorkspacePath) -> Option<(&'a Lock, &'a str)> {
+    fn locked<'b>(&'b self, path: &'b WorkspacePath) -> Option<(&'b Lock, &'b str)> {
         let (folder, name) = path.split_last()?;
         Some((self.folders.at(&folder).ok()?, name))
+    }
+
+    /// Whether nothing has to be done for a file whose folder is not there: only if the folder was never made.
+    fn check_away(&self, file: &FileRecord, path: &WorkspacePath) -> Result<(), Obstacle> {
+        let folder = path.split_last().map(|(folder, _)| folder);
+        match folder.and_then(|folder| self.unreachable.get(&folder)) {
+            Some(error) => Err((*error).into()),
+            None if file.folder.is_some() => Err(Obstacle::FolderGone),
+            None => Ok(()),
+        }
     }
 
     /// Undoes the change of one file. Returns why it is not as it was, if it is not.
@@ -161,9 +194,7 @@ impl Undo<'_> {
         state: State,
     ) -> Result<Option<String>, Obstacle> {
         let Some((folder, name)) = self.locked(path) else {
-            // In a folder that was never made there is nothing to undo, nor is there as long as nothing was exchanged.
-            let is_lost = state == State::Staged && file.folder.is_some();
-            return if is_lost { Err(Obstacle::FolderGone) } else { Ok(None) };
+            return self.check_away(file, path).map(|()| None);
         };
         let staging = match Staging::find(folder)? {
             Some(staging) => staging,
@@ -175,9 +206,12 @@ impl Undo<'_> {
         };
         let old = file.old.as_deref().and_then(Hash::parse);
         // Whatever the journal says, the old content is not removed as long as the file has the new one.
-        let is_exchanged =
-            |staging: &Staging| Ok::<_, StoreError>(old.is_some() && staging.hash(&file.staged)? == old);
-        if state == State::Staging && !is_exchanged(&staging)? {
+        let is_exchanged = || -> Result<bool, StoreError> {
+            Ok(old.is_some()
+                && staging.hash(&file.staged)? == old
+                && look(file, folder, name)? == Visible::Ours)
+        };
+        if state == State::Staging && !is_exchanged()? {
             staging.remove(&file.staged)?;
             return Ok(None);
         }
@@ -199,12 +233,18 @@ impl Undo<'_> {
         /// Another round is needed only if another program saved within microseconds.
         const ROUNDS: usize = 1000;
         let new = Hash::parse(&file.new);
+        // What had its name may be open in other programs.
+        let mut had_name = false;
         for _ in 0..ROUNDS {
             let staged = staging.hash(&file.staged)?;
             let Some(content) = staged else { return without_old(file, folder, name) };
             if staged == new {
                 // It has not been exchanged, or was exchanged back.
-                if staging.remove_if(&file.staged, &content)? == Removed::Yes {
+                if !had_name {
+                    staging.remove(&file.staged)?;
+                    return Ok(None);
+                }
+                if staging.remove_if(&file.staged, &content, self.deadline)? == Removed::Yes {
                     return Ok(None);
                 }
                 let kept = self.keep_save(&file.staged, staging, folder, name)?;
@@ -219,6 +259,7 @@ impl Undo<'_> {
                         Ok(()) | Err(Errno::NOENT) => {}
                         Err(error) => return Err(error.into()),
                     }
+                    had_name = true;
                     // What another program has just saved gets its name back.
                     let came_out = staging.hash(&file.staged)?;
                     if came_out.is_some() && came_out != new && came_out != staged {
@@ -234,7 +275,7 @@ impl Undo<'_> {
                 },
                 Visible::Foreign => {}
             }
-            if content != old || staging.remove_if(&file.staged, &old)? == Removed::NotOurs {
+            if content != old || staging.remove_if(&file.staged, &old, self.deadline)? == Removed::NotOurs {
                 self.keep_save(&file.staged, staging, folder, name)?;
             }
             return Ok(Some("another program has saved it meanwhile".into()));
@@ -251,7 +292,13 @@ impl Undo<'_> {
         name: &str,
     ) -> Result<Option<String>, StoreError> {
         let Some(new) = Hash::parse(&file.new) else { return Ok(None) };
-        if staging.hash(&file.staged)?.is_none() {
+        let staged = staging.hash(&file.staged)?;
+        if staged == Some(new) {
+            // It never had its name.
+            staging.remove(&file.staged)?;
+            return Ok(None);
+        }
+        if staged.is_none() {
             if look(file, folder, name)? != Visible::Ours {
                 return Ok(None);
             }
@@ -259,7 +306,7 @@ impl Undo<'_> {
             let _ = self.store.step("undo");
             rename_to_new((folder, name), (staging, &file.staged))?;
         }
-        if staging.remove_if(&file.staged, &new)? == Removed::Yes {
+        if staging.remove_if(&file.staged, &new, self.deadline)? == Removed::Yes {
             return Ok(None);
         }
         match rename_to_new((staging, &file.staged), (folder, name)) {
@@ -274,7 +321,7 @@ impl Undo<'_> {
     fn remove_old(&self, file: &FileRecord, folder: &Lock, name: &str) -> Result<(), StoreError> {
         let Some(staging) = Staging::find(folder)? else { return Ok(()) };
         match file.old.as_deref().and_then(Hash::parse) {
-            Some(old) if staging.remove_if(&file.staged, &old)? == Removed::Yes => Ok(()),
+            Some(old) if staging.remove_if(&file.staged, &old, self.deadline)? == Removed::Yes => Ok(()),
             _ if staging.hash(&file.staged)?.is_none() => Ok(()),
             _ => self.keep_save(&file.staged, &staging, folder, name).map(drop),
         }
