@@ -136,6 +136,8 @@ pub struct UnfinishedChange {
     /// The files that may be in the new state while others are in the old one. None if they are not known, or in another
     /// root.
     pub files: Vec<WorkspacePath>,
+    /// Whether nobody may change them until then. If not, only what came out of them is left.
+    pub blocks_edits: bool,
     /// The root that its files are in, if it is another one. That is for the operator; callers are not told.
     pub elsewhere: Option<String>,
     /// Why it is not undone, and which journal it has.

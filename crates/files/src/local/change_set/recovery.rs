@@ -146,7 +146,7 @@ impl LocalFolder {
     /// Refuses to change a file of a change set that could not be undone.
     pub(in crate::local) fn refuse_unfinished(&self, path: &WorkspacePath) -> Result<(), StoreError> {
         let unfinished = self.change_sets.recovery.unfinished.read();
-        match unfinished.iter().any(|change| change.files.contains(path)) {
+        match unfinished.iter().any(|change| change.blocks_edits && change.files.contains(path)) {
             true => Err(StoreError::Unfinished),
             false => Ok(()),
         }
@@ -195,8 +195,9 @@ impl LocalFolder {
         let path = journal.path().to_owned();
         let failed = |files: Vec<WorkspacePath>, reason: &str, remedy: &str| {
             Some(UnfinishedChange {
-                elsewhere: None,
                 files,
+                blocks_edits: true,
+                elsewhere: None,
                 reason: about(&path, reason),
                 remedy: remedy.into(),
             })
@@ -222,8 +223,9 @@ impl LocalFolder {
             let elsewhere = Some(record.root.clone());
             let reason = about(&path, reason);
             return Err(Some(UnfinishedChange {
-                elsewhere,
                 files: Vec::new(),
+                blocks_edits: false,
+                elsewhere,
                 reason,
                 remedy: MOVED_AWAY.into(),
             }));
@@ -250,8 +252,6 @@ impl LocalFolder {
         if let Some((_, obstacle)) = unfinished.first() {
             let remedy = obstacle.remedy();
             let unfinished_files = match noted {
-                // The files are as they should be, and only their staged files are left.
-                _ if *state != State::Staged => Vec::new(),
                 Ok(()) => unfinished.iter().map(|(path, _)| path.clone()).collect(),
                 // All of them are looked at again.
                 Err(_) => files,
@@ -259,7 +259,9 @@ impl LocalFolder {
             let reasons =
                 unfinished.into_iter().map(|(path, obstacle)| format!("{path}: {}", obstacle.reason(&path)));
             let reasons = reasons.take(REASONS_SHOWN).collect::<Vec<_>>().join("; ");
-            return Err(failed(unfinished_files, &reasons, remedy));
+            let left = failed(unfinished_files, &reasons, remedy);
+            // Otherwise the files are as they should be.
+            return Err(left.map(|left| UnfinishedChange { blocks_edits: *state == State::Staged, ..left }));
         }
         journal.remove().map_err(|error| {
             let files = if noted.is_ok() { Vec::new() } else { files.clone() };
@@ -314,8 +316,9 @@ fn about(journal: &Path, reason: &str) -> String {
 /// Nobody can know what it was about, so it stays for a person to look at.
 fn unreadable(journal: &Path, error: &io::Error) -> UnfinishedChange {
     UnfinishedChange {
-        elsewhere: None,
         files: Vec::new(),
+        blocks_edits: false,
+        elsewhere: None,
         reason: about(journal, &format!("its journal cannot be read: {error}")),
         remedy: format!(
             "check the files that were edited last, and each {STAGING_FOLDER}; then remove the journal"
