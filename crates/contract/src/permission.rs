@@ -280,6 +280,18 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_asked_for_scopes_that_do_not_help() {
+        for (details, expected) in [
+            (json!({"scope": "read:/a"}), Some("read:/a")),
+            (json!({"scope": "read:/a", "scopes": ["read:/a", "read:/b"]}), Some("read:/a read:/b")),
+            (json!({"denied": "/.env", "scopes": ["read:/a"]}), None),
+            (json!({"reason": "io"}), None),
+        ] {
+            assert_eq!(missing_scopes(Some(&details)).as_deref(), expected, "{details}");
+        }
+    }
+
+    #[test]
     fn a_folder_to_work_in_needs_no_scope_and_must_not_be_denied() {
         let permissions = permissions(&[], &["secret"]);
         let enter = |text| Access::Enter(WorkspacePath::parse(text).expect("a path"));
