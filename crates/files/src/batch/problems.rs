@@ -30,9 +30,10 @@ impl<'a> Problems<'a> {
     pub(super) fn push(&mut self, entry: usize, fault: Fault) {
         let of_entry = &self.entries[entry];
         let fault = match (&of_entry.written, &of_entry.change) {
-            (Some(written), Change::Replace(Replace { lines: Some(lines), old: Some(_), .. })) => {
-                lines_unconfirmed(fault, written, *lines)
-            }
+            (
+                Some(written),
+                Change::Replace(Replace { lines: Some(lines), old: Some(_), all: false, .. }),
+            ) => lines_unconfirmed(fault, written, *lines),
             _ => fault,
         };
         self.found.push((entry, fault));
