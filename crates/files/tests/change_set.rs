@@ -823,6 +823,24 @@ fn a_folder_that_is_away_keeps_the_journal_also_if_only_staged_files_are_left_in
 }
 
 #[test]
+fn a_program_that_has_new_content_open_loses_nothing_when_it_is_undone() {
+    let place = std::env::temp_dir();
+    let step = (0..).find(|step| {
+        let world = World::new(&place);
+        child(&world, *step).signal() == Some(9) && world.content()["b"].1 == "new b\n"
+    });
+    let world = World::new(&place);
+    assert_eq!(child(&world, step.expect("a step")).signal(), Some(9));
+    let mut open = fs::OpenOptions::new().append(true).open(world.root().join("a")).expect("opens");
+    world.store().recover();
+    io::Write::write_all(&mut open, b"saved\n").expect("written");
+    let content = world.content();
+    assert_eq!(content["a"].1, "old a\n");
+    assert_eq!(content["a.recovered-1"].1, "new a\nsaved\n");
+    assert_eq!((content["b"].1.as_str(), world.journals_left()), ("old b\n", 0));
+}
+
+#[test]
 fn a_staged_file_that_could_not_be_written_whole_is_no_save_of_another_program() {
     let world = World::new(&std::env::temp_dir());
     let before = world.content();
