@@ -185,6 +185,13 @@ impl Fault {
         self
     }
 
+    /// The same fault with another message.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
     /// Says that something was changed all the same.
     #[must_use]
     pub fn after_effect(mut self) -> Self {

@@ -288,13 +288,7 @@ impl Engine {
 /// The fault for a result that cannot be returned although the call has changed something.
 fn done_but(fault: Fault) -> Fault {
     let message = format!("the call was made, but its result cannot be shown: {}", fault.message);
-    let done = Fault::new(fault.code, message)
-        .hint("do not repeat the call: read what it has changed")
-        .after_effect();
-    match &fault.details {
-        Some(details) => done.details(details.clone()),
-        None => done,
-    }
+    fault.with_message(message).hint("do not repeat the call: read what it has changed").after_effect()
 }
 
 /// Steps 4 and 5: checks that the caller has the permissions that the tool declares, and reads the arguments.
@@ -352,11 +346,7 @@ fn name_elements(fault: Fault, permissions: &[Permission], arguments: &Value, ca
     let message = format!("{} (entry {}{more})", fault.message, first["entry"]);
     let mut details = fault.details.clone().unwrap_or_else(|| json!({}));
     details["errors"] = json!(refused);
-    let named = Fault::new(fault.code, message).at(fault.stage).details(details);
-    match &fault.hint {
-        Some(hint) => named.hint(hint.clone()),
-        None => named,
-    }
+    fault.with_message(message).details(details)
 }
 
 /// The deadline of a call, for all that it waits for and does.

@@ -78,13 +78,10 @@ pub(super) fn of_file(
 /// A fault that is about another edit, too, with its number.
 pub(super) fn naming(fault: Fault, other: Option<usize>) -> Fault {
     let Some(other) = other else { return fault };
-    let mut named = Fault::new(fault.code, format!("{} (edit {other})", fault.message));
-    if let Some(hint) = &fault.hint {
-        named = named.hint(hint.clone());
-    }
+    let message = format!("{} (edit {other})", fault.message);
     let mut details = fault.details.clone().unwrap_or_else(|| json!({}));
     details["otherEntry"] = json!(other);
-    named.details(details)
+    fault.with_message(message).details(details)
 }
 
 pub(super) fn no_hash() -> Fault {
